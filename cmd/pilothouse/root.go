@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pilothouse/supervisor"
+)
+
+// app is what the subcommands share: the streams and the global flags.
+type app struct {
+	streams
+	workdir  string
+	json     bool
+	progress string
+	pi       string
+	local    bool
+	verbose  bool
+}
+
+// run executes one command line and returns its exit status. It is main without
+// the process.
+func run(args []string, s streams) int {
+	ctx, stop := interruptible()
+	defer stop()
+	a := &app{streams: s}
+	root := a.command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	status := exitStatus(err)
+	if interrupted := interruptStatus(ctx); interrupted != 0 && err != nil {
+		status = interrupted
+	}
+	if err != nil && err.Error() != "" {
+		fmt.Fprintf(s.err, "pilothouse: %s\n", oneLine(err.Error()))
+	}
+	return status
+}
+
+// interruptError is the cause of a context that a signal ended.
+type interruptError struct{ signal os.Signal }
+
+func (e *interruptError) Error() string { return "interrupted by " + e.signal.String() }
+
+// status is what a shell reports for a process that the signal ended.
+func (e *interruptError) status() int {
+	if number, ok := e.signal.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return exitInterrupted
+}
+
+// interruptible returns a context that ends at the first SIGINT, SIGTERM or
+// SIGHUP with an *interruptError as its cause. After the first, a second signal
+// ends the process the hard way; the children go with it (package proc).
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case s := <-signals:
+			signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			cancel(&interruptError{s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-done
+		signal.Stop(signals)
+	}
+}
+
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pilothouse",
+		Short: "Run the planning workflow of the Pi coding agent",
+		Long: `pilothouse runs the planning workflow of the Pi coding agent: it has a plan
+reviewed and criticised, and references analysed, by read-only pi children in
+batches of three, and records every answer in the workspace's git directory.
+
+Exit status: 0 done, 1 the work failed, 2 usage, 3 refused by policy,
+4 run owned by another, 130 interrupted.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return a.checkGlobals()
+		},
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &usageError{fmt.Errorf("%w; see `%s --help`", err, c.CommandPath())}
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.workdir, "workdir", "", "work as if started in this `directory`")
+	flags.BoolVar(&a.json, "json", false, "print one JSON object on stdout; progress goes to stderr")
+	flags.StringVar(&a.progress, "progress", "auto", "how to show lanes at work: auto, tty, plain or none")
+	flags.StringVar(&a.pi, "pi", "", "`command` that starts pi (default $PILOTHOUSE_PI, else pi)")
+	flags.BoolVar(&a.local, "local", false, "work in this process, never through a daemon")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens inside to stderr")
+	root.AddCommand(
+		a.refineCommand(), a.analyzeRefsCommand(), a.plansCommand(),
+		a.runsCommand(), a.showCommand(), a.demoCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+func (a *app) checkGlobals() error {
+	switch a.progress {
+	case "auto", "tty", "plain", "none":
+	default:
+		return &usageError{fmt.Errorf("--progress %q is none of auto, tty, plain, none", a.progress)}
+	}
+	if a.workdir == "" {
+		wd, err := os.Getwd()
+		if err != nil {
+			return fmt.Errorf("find the current directory: %w", err)
+		}
+		a.workdir = wd
+	}
+	if info, err := os.Stat(a.workdir); err != nil || !info.IsDir() {
+		return &usageError{fmt.Errorf("--workdir %s is not a directory", a.workdir)}
+	}
+	if a.pi == "" {
+		a.pi = os.Getenv("PILOTHOUSE_PI")
+	}
+	return nil
+}
+
+// session describes this command line to the supervisor.
+func (a *app) session() supervisor.Session {
+	return supervisor.Session{Workdir: a.workdir, Environ: os.Environ(), Pi: a.pi}
+}
+
+// closeGrace bounds the orderly end of a command: kill ladders (5 s) and the
+// last writes.
+const closeGrace = 20 * time.Second
+
+// withSystem runs f with an actor system of its own and tears it down.
+func (a *app) withSystem(f func(*supervisor.System) error) (err error) {
+	logger := slog.New(slog.DiscardHandler)
+	if a.verbose {
+		logger = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	system, err := supervisor.New(supervisor.Options{Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		err = errors.Join(err, system.Close(ctx))
+	}()
+	return f(system)
+}
+
+// oneLine keeps an error message a sentence: joined errors come on lines.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), "; ")
+}

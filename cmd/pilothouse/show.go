@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"pilothouse/store"
+	"pilothouse/supervisor"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [RUN]",
+		Short: "Show one run with its rounds, the active one by default",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return &usageError{fmt.Errorf("show takes one run, %d were given", len(args))}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			var runID string
+			if len(args) == 1 {
+				runID = args[0]
+			}
+			return a.withSystem(func(system *supervisor.System) error {
+				detail, err := system.Show(c.Context(), a.session(), runID)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(detail)
+				}
+				a.printRun(detail)
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) printRun(d supervisor.RunDetail) {
+	fmt.Fprintf(a.out, "run        %s\nstatus     %s\n", d.RunID, d.Status)
+	for _, line := range []struct{ label, value string }{
+		{"phase", string(d.Phase)}, {"next", string(d.NextAction)}, {"request", d.RequestText},
+		{"workdir", d.Workdir}, {"artifacts", d.ArtifactDir}, {"owner", d.Owner}, {"problem", d.Problem},
+	} {
+		if line.value != "" {
+			fmt.Fprintf(a.out, "%-10s %s\n", line.label, line.value)
+		}
+	}
+	if d.Plan != nil {
+		fmt.Fprintf(a.out, "%-10s %s (version %d, sha256 %.12s)\n", "plan", d.Plan.Path, d.Plan.Version, d.Plan.SHA256)
+	}
+	for _, round := range d.Rounds {
+		model := round.Model
+		if model == "" {
+			model = "inherit"
+		}
+		fmt.Fprintf(a.out, "\nround %s (%s, %s)\n", round.RoundID, round.Role, model)
+		for _, lane := range round.Lanes {
+			fmt.Fprintf(a.out, "  %-14s %-10s %s\n", laneName(lane), lane.Status, laneNote(d, lane))
+		}
+	}
+}
+
+func laneName(lane store.LaneRecord) string {
+	if lane.RefID != "" {
+		return lane.LaneID + " " + lane.RefID
+	}
+	return lane.LaneID
+}
+
+func laneNote(d supervisor.RunDetail, lane store.LaneRecord) string {
+	if lane.Error.Message != "" {
+		return lane.Error.Class + ": " + oneLine(lane.Error.Message)
+	}
+	if lane.ResultFile != "" {
+		return filepath.Join(d.Reviews, filepath.FromSlash(lane.ResultFile))
+	}
+	return ""
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package piharness
+
+const raceEnabled = true

@@ -1,0 +1,194 @@
+package lanes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"pilothouse/lanes/pijson"
+	"pilothouse/lanes/proc"
+)
+
+// progressInterval bounds how often a lane reports: ten times a second,
+// however fast its child streams.
+const progressInterval = 100 * time.Millisecond
+
+// attempt is one child from start to verdict. It runs on a goroutine of its own,
+// owned by the lane actor, and holds all clocks of the child.
+type attempt struct {
+	host        Host
+	spec        Spec
+	limits      Limits        // with defaults
+	remaining   time.Duration // of the lane's whole time
+	traceparent string
+	report      func(pijson.Progress) // called at most every progressInterval
+
+	mu      sync.Mutex
+	fold    *pijson.Fold
+	heard   bool // an event has come
+	stats   pijson.ReaderStats
+	cause   pijson.Cause // why we ended the child; the first cause wins
+	child   Child
+	flush   *time.Timer // pending progress report
+	silence *time.Timer
+	drain   *time.Timer
+}
+
+// outcome is what an attempt came to.
+type outcome struct {
+	verdict pijson.Verdict
+	exit    proc.Exit
+	started bool // a child existed
+}
+
+// run starts the child (unless a warm one is given), feeds it and reads it to
+// its end. It returns when the child and its descendants are gone. Cancelling
+// ctx starts the kill ladder; run still returns only when the ladder is done.
+func (a *attempt) run(ctx context.Context, warm Child) outcome {
+	a.fold = pijson.NewFold(pijson.FoldOptions{AllowedTools: a.spec.Tools})
+	child := warm
+	if child == nil {
+		var err error
+		if child, err = a.host.Start(ctx, a.spec, a.traceparent); err != nil {
+			return a.startFailed(ctx, err)
+		}
+	}
+	a.child = child
+	stopWatching := a.watch(ctx)
+	child.Feed([]byte(a.spec.Task))
+	readErr := a.read(child.Stdout())
+	a.startDrain() // the end of stdout without an exit is an end too (faults A8)
+	exit := child.Wait()
+	stopWatching()
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	end := pijson.End{Code: exit.Code, Signal: exit.Signal, Cause: a.cause, Stderr: exit.Stderr, Err: readErr, Stats: a.stats}
+	return outcome{verdict: a.fold.Verdict(end), exit: exit, started: true}
+}
+
+func (a *attempt) startFailed(ctx context.Context, err error) outcome {
+	cause := pijson.CauseStartFailed
+	if ctx.Err() != nil {
+		cause = pijson.CauseCancelled
+	}
+	return outcome{verdict: a.fold.Verdict(pijson.End{Cause: cause, Err: err})}
+}
+
+// read folds the stream until its end.
+func (a *attempt) read(stdout io.Reader) error {
+	reader := pijson.NewReader(stdout, pijson.ReaderOptions{})
+	defer func() { a.stats = reader.Stats() }()
+	for {
+		event, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			a.end(pijson.CauseNone)
+			return fmt.Errorf("read the event stream: %w", err)
+		}
+		a.apply(event)
+	}
+}
+
+func (a *attempt) apply(event pijson.Event) {
+	if a.take(event) {
+		a.end(pijson.CauseBudget)
+	}
+}
+
+// take takes in one event, moves the clocks and reports whether the lane's
+// budget is spent.
+func (a *attempt) take(event pijson.Event) (spent bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	wasAnswered := a.fold.Answered()
+	a.fold.Apply(event)
+	a.heard = true
+	a.silence.Reset(a.limits.Silence)
+	switch answered := a.fold.Answered(); {
+	case answered && (!wasAnswered || a.fold.Settled()):
+		a.drain.Reset(a.limits.Drain)
+	case !answered && wasAnswered:
+		a.drain.Stop() // the child went on working: a retry or a further turn
+	}
+	if a.flush == nil {
+		a.flush = time.AfterFunc(progressInterval, a.flushProgress)
+	}
+	return event.Kind == pijson.KindMessageEnd && a.fold.Progress().Turns > a.limits.Turns
+}
+
+func (a *attempt) flushProgress() {
+	a.mu.Lock()
+	progress := a.fold.Progress()
+	a.flush = nil
+	a.mu.Unlock()
+	a.report(progress)
+}
+
+// watch arms the clocks. The returned function disarms them; after it no clock
+// of this attempt ends anything any more.
+func (a *attempt) watch(ctx context.Context) (stop func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	stopCancel := context.AfterFunc(ctx, func() { a.end(pijson.CauseCancelled) })
+	whole := time.AfterFunc(a.remaining, func() { a.end(pijson.CauseTimedOut) })
+	// The first event has its own, shorter limit; every event rearms the timer
+	// with the limit for silence.
+	a.silence = time.AfterFunc(a.limits.FirstEvent, a.endSilent)
+	a.drain = time.AfterFunc(a.limits.Drain, func() { a.end(pijson.CauseDrained) })
+	a.drain.Stop()
+	return func() {
+		stopCancel()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, timer := range []*time.Timer{whole, a.silence, a.drain, a.flush} {
+			if timer != nil {
+				timer.Stop()
+			}
+		}
+	}
+}
+
+func (a *attempt) startDrain() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.drain.Reset(a.limits.Drain)
+}
+
+func (a *attempt) endSilent() {
+	a.mu.Lock()
+	heard := a.heard
+	a.mu.Unlock()
+	if heard {
+		a.end(pijson.CauseSilent)
+		return
+	}
+	a.end(pijson.CauseNoFirstEvent)
+}
+
+// end starts the kill ladder for a reason of ours. Only the first reason is
+// kept: it is what the user is told.
+func (a *attempt) end(cause pijson.Cause) {
+	a.mu.Lock()
+	if a.cause == pijson.CauseNone {
+		a.cause = cause
+	}
+	a.mu.Unlock()
+	a.child.Terminate()
+}
+
+// crashed is the outcome of an attempt whose goroutine panicked. The child is
+// ended before anything is reported.
+func (a *attempt) crashed(reason any) outcome {
+	if a.child != nil {
+		endChild(a.child)
+	}
+	return outcome{verdict: pijson.Verdict{
+		Status: pijson.StatusFailed, Class: pijson.ClassInternal, Message: fmt.Sprintf("pilothouse failed while it ran the lane: %v", reason),
+	}}
+}

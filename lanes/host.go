@@ -1,0 +1,117 @@
+package lanes
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"pilothouse/lanes/proc"
+)
+
+// Host is a place where children run. A lane asks for one and does not care
+// where it is. Start returns once the child exists; it has no task yet.
+type Host interface {
+	Start(ctx context.Context, spec Spec, traceparent string) (Child, error)
+}
+
+// Child is one pi process that a [Host] started.
+type Child interface {
+	// Feed gives the child its task and closes its stdin. It never blocks.
+	Feed(task []byte)
+	// Stdout is the event stream; it must be read to its end, while the child
+	// is being ended too: pi waits for its last write (Pi fact §7).
+	Stdout() io.Reader
+	// Terminate starts the kill ladder and returns at once. Idempotent.
+	Terminate()
+	// Wait returns when the child and its descendants are gone.
+	Wait() proc.Exit
+}
+
+// PiHost starts pi children on this machine.
+type PiHost struct {
+	Spawner *proc.Spawner
+	Command Command
+	// Environ is the environment of the session that asked. It is kept in
+	// memory only and never logged: it holds credentials.
+	Environ []string
+	// Scratch is the directory for system prompt files, 0700.
+	Scratch string
+}
+
+// refinerMarker tells pi-plans inside a child that it is a read-only lane, so
+// that it stays inert (spec: subagents 4.3).
+const refinerMarker = "PI_PLANS_REFINER=1"
+
+// Start implements [Host]. Errors are *CommandError or *proc.StartError when
+// the program is at fault.
+func (h *PiHost) Start(ctx context.Context, spec Spec, traceparent string) (Child, error) {
+	prompt, err := h.writePrompt(spec.SystemPrompt)
+	if err != nil {
+		return nil, err
+	}
+	environ := append(append([]string{}, h.Environ...), refinerMarker)
+	if traceparent != "" {
+		environ = append(environ, "TRACEPARENT="+traceparent)
+	}
+	child, err := h.Spawner.Start(ctx, proc.Spec{
+		Path:  h.Command.Path,
+		Args:  append(append([]string{}, h.Command.Args...), piArgs(spec, prompt, h.Command.Untrusting)...),
+		Dir:   spec.Dir,
+		Env:   environ,
+		Label: spec.Name,
+	})
+	if err != nil {
+		_ = os.RemoveAll(filepath.Dir(prompt))
+		return nil, err
+	}
+	return &piChild{Child: child, prompt: prompt}, nil
+}
+
+// piArgs is the argv of a lane. The isolation flags keep a workspace (or a
+// downloaded reference, which nobody has vetted) from changing the lane through
+// extensions, skills, templates or context files of its own (Pi fact §2).
+func piArgs(spec Spec, prompt string, untrusting bool) []string {
+	args := []string{
+		"--mode", "json", "-p", "--no-session",
+		"--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files",
+		"--tools", strings.Join(spec.Tools, ","),
+	}
+	if untrusting {
+		args = append(args, "--no-approve")
+	}
+	if spec.Model != "" {
+		args = append(args, "--model", spec.Model)
+	}
+	return append(args, "--append-system-prompt", prompt)
+}
+
+// writePrompt stores the system prompt in a private file of a private
+// directory: argv is visible to every user of the machine, and pi would take
+// the path of a missing file as the prompt itself (Pi fact §2).
+func (h *PiHost) writePrompt(text string) (string, error) {
+	dir, err := os.MkdirTemp(h.Scratch, "lane-")
+	if err != nil {
+		return "", fmt.Errorf("write system prompt: %w", err)
+	}
+	path := filepath.Join(dir, "system-prompt.md")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		_ = os.RemoveAll(dir)
+		return "", fmt.Errorf("write system prompt: %w", err)
+	}
+	return path, nil
+}
+
+// piChild removes its prompt file once it is gone.
+type piChild struct {
+	*proc.Child
+	prompt string
+}
+
+func (c *piChild) Wait() proc.Exit {
+	exit := c.Child.Wait()
+	_ = os.RemoveAll(filepath.Dir(c.prompt))
+	return exit
+}

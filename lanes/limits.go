@@ -1,0 +1,47 @@
+package lanes
+
+import (
+	"cmp"
+	"time"
+)
+
+// Limits bound one lane. All clocks are monotonic and start with the task, so
+// a warm child that waits for its task uses none of them up. A zero field takes
+// its default.
+type Limits struct {
+	// Lane is the time for all attempts of the lane together.
+	Lane time.Duration `json:"lane,omitempty"`
+	// FirstEvent is the time from the task to the child's first event.
+	FirstEvent time.Duration `json:"firstEvent,omitempty"`
+	// Silence is the longest gap between two events.
+	Silence time.Duration `json:"silence,omitempty"`
+	// Drain is how long a child may take to exit after its final answer.
+	Drain time.Duration `json:"drain,omitempty"`
+	// Attempts is the number of children a lane may use one after the other.
+	Attempts int `json:"attempts,omitempty"`
+	// Turns is the number of assistant messages before the lane is ended.
+	Turns int `json:"turns,omitempty"`
+}
+
+// Defaults of [Limits]. Pi itself may stay silent for minutes behind a start-up
+// lock (30 s, Pi fact §1) or a stalled model (5 min, Pi fact §5), so the
+// limits lie well above those.
+const (
+	DefaultLane       = 60 * time.Minute
+	DefaultFirstEvent = 2 * time.Minute
+	DefaultSilence    = 10 * time.Minute
+	DefaultDrain      = 5 * time.Second
+	DefaultAttempts   = 3
+	DefaultTurns      = 200
+)
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Lane:       cmp.Or(l.Lane, DefaultLane),
+		FirstEvent: cmp.Or(l.FirstEvent, DefaultFirstEvent),
+		Silence:    cmp.Or(l.Silence, DefaultSilence),
+		Drain:      cmp.Or(l.Drain, DefaultDrain),
+		Attempts:   cmp.Or(l.Attempts, DefaultAttempts),
+		Turns:      cmp.Or(l.Turns, DefaultTurns),
+	}
+}

@@ -1,0 +1,342 @@
+package pijson
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+const (
+	// bufferSize is the read buffer. A line that fits is decoded in place; of a
+	// longer one only what is needed is kept. It equals the capacity of a pipe, so
+	// that one read empties it.
+	bufferSize = 64 << 10
+	// keepSpill is the largest buffer for long lines that is kept for the next one.
+	keepSpill = 256 << 10
+	// tailSize is what is kept of the end of a long line whose last keys matter.
+	tailSize = 1 << 10
+	// DefaultMaxLine is the default of ReaderOptions.MaxLine.
+	DefaultMaxLine = 128 << 20
+)
+
+// ReaderOptions configures a Reader. The zero value is ready for use.
+type ReaderOptions struct {
+	// MaxLine bounds, in bytes, what is kept in memory of one line; 0 means
+	// DefaultMaxLine. It applies only to lines that are needed whole, which in
+	// practice is the end of an assistant message: the bodies of other long lines
+	// are never kept. A line beyond it is skipped and reported as a TooLong event.
+	// Lines that fit the read buffer of 64 KiB are never too long.
+	MaxLine int
+}
+
+// ReaderStats counts what a Reader has seen.
+type ReaderStats struct {
+	Bytes   int64 // bytes read
+	Lines   int64 // lines, blank ones included
+	Events  int64 // events returned
+	Noise   int64 // lines that were neither blank nor an object with a type
+	TooLong int64 // events lost but for their kind, because of MaxLine
+	Unknown int64 // events of KindUnknown
+}
+
+// Reader splits a child's standard output at line feeds, and only there (a raw
+// U+2028 is legal inside a JSON string), and turns the lines into events. What is no
+// event is counted and skipped: notices of npm, byte order marks, colour codes
+// around an event, blank lines. Memory stays within the read buffer but for lines
+// that are needed whole. A Reader is not safe for concurrent use.
+type Reader struct {
+	buf     *bufio.Reader
+	maxLine int
+	spill   []byte // a long line that is needed whole
+	tail    []byte // the end of a long line that is being skipped
+	stats   ReaderStats
+	err     error // sticky: io.EOF or the read error
+}
+
+// NewReader returns a Reader of r, which is usually the read end of a pipe.
+func NewReader(r io.Reader, o ReaderOptions) *Reader {
+	if o.MaxLine <= 0 {
+		o.MaxLine = DefaultMaxLine
+	}
+	return &Reader{buf: bufio.NewReaderSize(r, bufferSize), maxLine: o.MaxLine}
+}
+
+// Stats returns the counts so far.
+func (r *Reader) Stats() ReaderStats { return r.stats }
+
+// Next returns the next event. After the last one it returns io.EOF, or the error of
+// the underlying reader; a last line without a line feed is still read before that.
+func (r *Reader) Next() (Event, error) {
+	for r.err == nil {
+		line, err := r.buf.ReadSlice('\n')
+		r.stats.Bytes += int64(len(line))
+		var (
+			e  Event
+			ok bool
+		)
+		switch {
+		case err == nil:
+			e, ok = r.line(line[:len(line)-1])
+		case errors.Is(err, bufio.ErrBufferFull):
+			e, ok = r.long(line)
+		default:
+			r.err = err
+			if len(line) > 0 {
+				e, ok = r.line(line)
+			}
+		}
+		if ok {
+			r.stats.Events++
+			if e.Kind == KindUnknown {
+				r.stats.Unknown++
+			}
+			return e, nil
+		}
+	}
+	return Event{}, r.err
+}
+
+// line decodes a complete line without its line feed.
+func (r *Reader) line(line []byte) (Event, bool) {
+	r.stats.Lines++
+	line, blank := clean(line)
+	if blank {
+		return Event{}, false
+	}
+	e, ok := decodeLine(line)
+	if !ok {
+		r.stats.Noise++
+	}
+	return e, ok
+}
+
+// decodeLine decodes a clean, complete line, by hand where possible.
+func decodeLine(line []byte) (Event, bool) {
+	if line[len(line)-1] == '}' {
+		if hasPrefix(line, updatePrefix) {
+			if e, ok := scanUpdate(line); ok {
+				return e, true
+			}
+		} else if e, need := peek(line); need != needWhole {
+			if need == needHead || finish(&e, line) {
+				return e, true
+			}
+		}
+	}
+	return decodeWhole(line)
+}
+
+// need tells how much of a line must be seen to make its event.
+type need uint8
+
+const (
+	needWhole need = iota // decode the whole line
+	needHead              // the head was enough
+	needTail              // the head was enough but for keys at the very end
+)
+
+// peek makes the event of a line from its head, if the body is not needed. The type
+// is the first key of every event (Pi fact §3).
+func peek(b []byte) (Event, need) {
+	p, ok := after(b, typePrefix)
+	if !ok {
+		return Event{}, needWhole
+	}
+	end := bytes.IndexByte(p[:min(len(p), maxTypeName+1)], '"')
+	if end <= 0 || bytes.IndexByte(p[:end], '\\') >= 0 {
+		return Event{}, needWhole
+	}
+	name := p[:end]
+	e := Event{Kind: lineKind(name)}
+	p = p[end+1:]
+	switch e.Kind {
+	case KindAgentStart, KindTurnStart, KindTurnEnd, KindCompactionStart:
+		return e, needHead
+	case KindUnknown:
+		if string(name) == "message_update" {
+			return Event{}, needWhole
+		}
+		e.Type = string(name)
+		return e, needHead
+	case KindAgentEnd:
+		if hasPrefix(p, `,"messages":[`) {
+			return e, needTail
+		}
+	case KindToolEnd, KindToolUpdate:
+		if scanTool(p, &e) {
+			return e, needTail
+		}
+	case KindMessageStart, KindMessageEnd:
+		if p, ok = after(p, `,"message":{"role":`); !ok {
+			break
+		}
+		if e.Role, p, ok = scanString(p[:min(len(p), maxTypeName)]); !ok {
+			break
+		}
+		if e.Kind == KindMessageStart || (e.Role != RoleAssistant && e.Role != RoleToolResult) {
+			return e, needHead
+		}
+	default:
+	}
+	return e, needWhole
+}
+
+// finish reads the keys at the end of a line: isError of a tool event, willRetry of
+// an agent_end. It reports false when the end is not as Pi prints it, so that only a
+// full decoding can tell.
+func finish(e *Event, line []byte) bool {
+	tail := line[max(0, len(line)-tailSize):]
+	if e.Kind == KindAgentEnd {
+		if value, ok := lastBool(tail, `,"willRetry":`); ok {
+			e.WillRetry = value
+			return true
+		}
+		// The older generation has no such key (Pi fact §4).
+		return hasSuffix(tail, `]}`) && !bytes.Contains(line, []byte(`"willRetry":`))
+	}
+	if e.Kind == KindToolUpdate {
+		return true
+	}
+	if i := bytes.LastIndex(tail, []byte(`,"durationMs":`)); i >= 0 {
+		if rest := tail[i+len(`,"durationMs":`) : len(tail)-1]; len(bytes.Trim(rest, "0123456789.")) == 0 {
+			tail = append(tail[:i:i], '}')
+		}
+	}
+	value, ok := lastBool(tail, `,"isError":`)
+	e.IsError = value
+	return ok
+}
+
+// lastBool reads the boolean of the last key of the outermost object that tail ends.
+func lastBool(tail []byte, key string) (value, ok bool) {
+	switch {
+	case hasSuffix(tail, key+"true}"):
+		return true, true
+	case hasSuffix(tail, key+"false}"):
+		return false, true
+	}
+	return false, false
+}
+
+func hasSuffix(p []byte, suffix string) bool {
+	return len(p) >= len(suffix) && string(p[len(p)-len(suffix):]) == suffix
+}
+
+// long reads a line that does not fit the read buffer; head is its beginning, valid
+// until the next read.
+func (r *Reader) long(head []byte) (Event, bool) {
+	r.stats.Lines++
+	b := cleanHead(head)
+	if !mayBeEvent(b) {
+		noise := len(b) > 0
+		for more := true; more; {
+			var chunk []byte
+			chunk, more = r.chunk()
+			noise = noise || len(bytes.TrimSpace(chunk)) > 0
+		}
+		if noise {
+			r.stats.Noise++
+		}
+		return Event{}, false
+	}
+	if hasPrefix(b, updatePrefix) {
+		if e, ok := scanUpdate(b); ok {
+			r.skip()
+			return e, true
+		}
+		return r.whole(b)
+	}
+	e, need := peek(b)
+	switch need {
+	case needHead:
+		r.skip()
+		return e, true
+	case needTail:
+		r.skip()
+		tail := trimEscapesRight(r.tail)
+		if !finish(&e, tail) {
+			// Too long to be decoded for one flag: look for it near both ends.
+			e.WillRetry = bytes.Contains(tail, []byte(`"willRetry":true`))
+			e.IsError = bytes.Contains(tail, []byte(`"isError":true`))
+		}
+		return e, true
+	default:
+		return r.whole(b)
+	}
+}
+
+// chunk returns the next piece of a long line, valid until the next read, and
+// whether more follows.
+func (r *Reader) chunk() (piece []byte, more bool) {
+	piece, err := r.buf.ReadSlice('\n')
+	r.stats.Bytes += int64(len(piece))
+	switch {
+	case err == nil:
+		return piece[:len(piece)-1], false
+	case errors.Is(err, bufio.ErrBufferFull):
+		return piece, true
+	}
+	r.err = err
+	return piece, false
+}
+
+// skip reads to the end of the line and keeps its tail.
+func (r *Reader) skip() {
+	r.tail = r.tail[:0]
+	for more := true; more; {
+		var piece []byte
+		piece, more = r.chunk()
+		if over := len(r.tail) + len(piece) - tailSize; over > 0 {
+			if over >= len(r.tail) {
+				r.tail = r.tail[:0]
+			} else {
+				r.tail = append(r.tail[:0], r.tail[over:]...)
+			}
+		}
+		r.tail = append(r.tail, piece[max(0, len(piece)-tailSize):]...)
+	}
+}
+
+// whole collects the rest of the line behind head and decodes it. An update line is
+// left as soon as its piece of text is complete.
+func (r *Reader) whole(head []byte) (Event, bool) {
+	role, kind := "", KindUnknown
+	if e, _ := peek(head); e.Kind != KindUnknown {
+		role, kind = e.Role, e.Kind
+	}
+	update := hasPrefix(head, updatePrefix)
+	line := append(r.spill[:0], head...)
+	defer func() {
+		if cap(line) <= keepSpill {
+			r.spill = line
+		} else {
+			r.spill = nil
+		}
+	}()
+	for more, try := true, 2*len(head); more; {
+		var piece []byte
+		piece, more = r.chunk()
+		if len(line)+len(piece) > r.maxLine {
+			if more {
+				r.skip()
+			}
+			r.stats.TooLong++
+			return Event{Kind: kind, Role: role, TooLong: true}, true
+		}
+		line = append(line, piece...)
+		if update && more && len(line) >= try {
+			if e, ok := scanUpdate(line); ok {
+				r.skip()
+				return e, true
+			}
+			try = 2 * len(line)
+		}
+	}
+	b, _ := clean(line)
+	e, ok := decodeLine(b)
+	if !ok {
+		r.stats.Noise++
+	}
+	return e, ok
+}

@@ -1,0 +1,168 @@
+package pijson
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// textGen draws texts with everything that JSON escapes or must keep.
+var textGen = rapid.Custom(func(t *rapid.T) string {
+	parts := rapid.SliceOf(rapid.SampledFrom([]string{
+		"a", "plain text ", `"`, `\`, "/", "\n", "\t", "\x00", "\x1b[31m", "é", "日本", "👩\u200d👧", "\u2028", "\ufffd", "M", `"type":"x"`, "}", "{", ",",
+	})).Draw(t, "parts")
+	return strings.Join(parts, "")
+})
+
+func TestTheScanAgreesWithEncodingJSON(t *testing.T) {
+	t.Parallel()
+	usage := map[string]any{"input": 12, "cost": map[string]any{"total": 0.5}}
+	rapid.Check(t, func(rt *rapid.T) {
+		text := textGen.Draw(rt, "text")
+		index := rapid.IntRange(0, 12).Draw(rt, "index")
+		kind := rapid.SampledFrom([]string{
+			"text_start", "text_delta", "text_end", "thinking_start", "thinking_delta", "thinking_end", "toolcall_start", "toolcall_delta", "toolcall_end",
+		}).Draw(rt, "kind")
+		type update struct {
+			Type         string         `json:"type"`
+			ContentIndex int            `json:"contentIndex"`
+			Delta        *string        `json:"delta,omitempty"`
+			Content      *string        `json:"content,omitempty"`
+			ID           string         `json:"id,omitempty"`
+			ToolName     string         `json:"toolName,omitempty"`
+			ToolCall     map[string]any `json:"toolCall,omitempty"`
+			Partial      map[string]any `json:"partial,omitempty"`
+		}
+		u := update{Type: kind, ContentIndex: index}
+		switch {
+		case strings.HasSuffix(kind, "_delta"):
+			u.Delta = &text
+		case kind == "text_end" || kind == "thinking_end":
+			u.Content = &text
+		case kind == "toolcall_end":
+			u.ToolCall = map[string]any{"id": "c1", "name": text, "arguments": map[string]any{"path": text}}
+		}
+		old := rapid.Bool().Draw(rt, "old")
+		if old {
+			u.Partial = map[string]any{"role": "assistant", "content": text}
+		} else if kind == "toolcall_start" {
+			u.ID, u.ToolName = "c"+text, "n"+text
+		}
+		line, err := json.Marshal(struct {
+			Type   string         `json:"type"`
+			Usage  map[string]any `json:"usage,omitempty"`
+			Update update         `json:"assistantMessageEvent"`
+		}{"message_update", map[bool]map[string]any{false: usage}[old], u})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		want, ok := decodeWhole(line)
+		if !ok {
+			rt.Fatalf("encoding/json rejects %s", line)
+		}
+		got, ok := scanUpdate(line)
+		if !ok {
+			rt.Fatalf("the scan gave up on %s", line)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			rt.Fatalf("%s (-json +scan):\n%s", line, diff)
+		}
+		// Of a line that is cut anywhere the scan gives the whole event or none.
+		n := rapid.IntRange(len(updatePrefix), len(line)).Draw(rt, "n")
+		if got, ok := scanUpdate(line[:n]); ok {
+			if !old {
+				want.Cumulative = false
+			}
+			got.Cumulative = want.Cumulative
+			if diff := cmp.Diff(want, got); diff != "" {
+				rt.Fatalf("cut at %d of %s (-json +scan):\n%s", n, line, diff)
+			}
+		}
+	})
+}
+
+// Without this the benchmarks would measure nothing real.
+func TestEveryRecordedUpdateTakesTheHotPath(t *testing.T) {
+	t.Parallel()
+	names, _ := filepath.Glob("testdata/*.jsonl")
+	updates := 0
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			line = bytes.TrimSuffix(line, []byte("\n"))
+			if !hasPrefix(line, updatePrefix) {
+				continue
+			}
+			updates++
+			got, ok := scanUpdate(line)
+			want, _ := decodeWhole(line)
+			if diff := cmp.Diff(want, got); !ok || diff != "" {
+				t.Errorf("%s: %t, %s (-json +scan):\n%s", name, ok, line, diff)
+			}
+		}
+	}
+	if updates < 300 {
+		t.Errorf("only %d updates", updates)
+	}
+}
+
+func TestUnquoteAgreesWithEncodingJSON(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{
+		`""`, `"plain"`, `"a\nb\t\r\b\f\/\\\"c"`, `"\u00e9\u65e5"`, `"\ud83d\ude00"`, `"\uD83D\uDE00x"`, `"\ud83d"`, `"\ude00"`, `"\ud83dx"`,
+		`"\ud83d\ud83d\ude00"`, `"\ud83d\n"`, `"\ud83d\u0041"`, `"\u0000"`, "\"\u2028\"", "\"bad \xff\xc3 utf\"", "\"cut \xe6\x97\"", `"M"`,
+	} {
+		var want string
+		if err := json.Unmarshal([]byte(s), &want); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+		got, rest, ok := scanString([]byte(s + ",rest"))
+		if !ok || got != want || string(rest) != ",rest" {
+			t.Errorf("%s: %q, %q, %t; want %q", s, got, rest, ok, want)
+		}
+	}
+	for _, s := range []string{`"`, `"abc`, `"\`, `"\u12`, `"\u12x4"`, `"\x"`, `"\ud8`, "\"\xe6", `abc"`, ``} {
+		if got, _, ok := scanString([]byte(s)); ok {
+			t.Errorf("%s: read as %q", s, got)
+		}
+	}
+}
+
+func TestCutNeverSplitsACharacter(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		s := rapid.String().Draw(rt, "s")
+		n := rapid.IntRange(0, 40).Draw(rt, "n")
+		got := cut(s, n)
+		if len(got) > n || !strings.HasPrefix(s, got) || len(got) < min(len(s), n-3) || strings.ToValidUTF8(got, "") != got {
+			rt.Fatalf("cut(%q, %d) = %q", s, n, got)
+		}
+	})
+}
+
+func TestTerminalSequencesAroundAnEventAreCutAway(t *testing.T) {
+	t.Parallel()
+	const event = `{"type":"x"}`
+	for _, line := range []string{
+		event, "\x1b[0m" + event, "\x1b[1;31m \x1b[?25h" + event + "\x1b[0m", "\x1b]0;title\x07" + event, "\x1b]8;;http://x\x1b\\" + event,
+		"\x1b(B" + event, "\ufeff" + event, "\r\n\t " + event + " \r", "\x1b]0;unterminated " + event, "notice:" + event, "\x00\x7f" + event + "\x07",
+	} {
+		if got, blank := clean([]byte(line)); string(got) != event || blank {
+			t.Errorf("%q: %q", line, got)
+		}
+	}
+	for _, line := range []string{"", " ", "\r", "\x1b", "\x1b[", "\x1b[0m", "\ufeff", "\x1b[0m\r"} {
+		if got, blank := clean([]byte(line)); !blank {
+			t.Errorf("%q: %q", line, got)
+		}
+	}
+}

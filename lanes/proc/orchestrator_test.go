@@ -1,0 +1,5 @@
+package proc_test
+
+func orchestrate(string) int { return 0 }
+
+const envOrchestrator = "PROC_TEST_ORCHESTRATOR"

@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrNoRun tells that a run does not exist.
+	ErrNoRun = errors.New("run does not exist")
+	// ErrBadRunID tells that a string cannot be the id of a run.
+	ErrBadRunID = errors.New("not a run id")
+	// ErrBadStatus tells that a status is not one a run can be set to.
+	ErrBadStatus = errors.New("not a run status")
+)
+
+// RunStatus is where a run stands. Any status may follow any other (spec: state 1.4).
+type RunStatus string
+
+// The statuses that can be set; newer writers know more.
+const (
+	StatusPlanning  RunStatus = "planning"
+	StatusAccepted  RunStatus = "accepted"
+	StatusExecuting RunStatus = "executing"
+	StatusStopped   RunStatus = "stopped"
+	StatusAbandoned RunStatus = "abandoned"
+	StatusDone      RunStatus = "done"
+)
+
+var runStatuses = []RunStatus{StatusPlanning, StatusAccepted, StatusExecuting, StatusStopped, StatusAbandoned, StatusDone}
+
+// Valid tells whether the status is one that can be set.
+func (s RunStatus) Valid() bool { return slices.Contains(runStatuses, s) }
+
+// Terminal tells whether nothing is expected to happen to the run any more.
+func (s RunStatus) Terminal() bool { return s == StatusAbandoned || s == StatusDone }
+
+// Run is run.json (spec: state 1.3).
+type Run struct {
+	Schema int    `json:"schema"`
+	RunID  string `json:"run_id"`
+	Skill  string `json:"skill"`
+	// Topic is the slug of the topic, not its text.
+	Topic       string `json:"topic"`
+	RequestText string `json:"request_text"`
+	Workdir     string `json:"workdir"`
+	ArtifactDir string `json:"artifact_dir"`
+	// LanguageTag is the language setting when the run started.
+	LanguageTag *string   `json:"language_tag" store:"null"`
+	Status      RunStatus `json:"status"`
+	CreatedAt   string    `json:"created_at"`
+	UpdatedAt   string    `json:"updated_at"`
+	Extra       Extra     `json:"-" later:"*"`
+}
+
+// MarshalJSON writes the run with all it was read with.
+func (r Run) MarshalJSON() ([]byte, error) { return encodeValue(reflect.ValueOf(r), nil) }
+
+// UnmarshalJSON reads a run as from its file.
+func (r *Run) UnmarshalJSON(data []byte) error {
+	*r = Run{}
+	return decodeDocument(data, r)
+}
+
+// Validate checks what must hold for a run to be used at all.
+func (r *Run) Validate() error {
+	if r.Schema != 1 {
+		return invalid("schema", "has the unsupported version %d", r.Schema)
+	}
+	if !ValidRunID(r.RunID) {
+		return invalid("run_id", "is not a run id")
+	}
+	for key, value := range map[string]string{"artifact_dir": r.ArtifactDir, "status": string(r.Status)} {
+		if value == "" {
+			return invalid(key, "is missing")
+		}
+	}
+	return nil
+}
+
+var runIDPattern = regexp.MustCompile(`^\d{8}T\d{6}Z-[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// ValidRunID tells whether id has the form of a run id, which makes it safe as a
+// file name.
+func ValidRunID(id string) bool {
+	return runIDPattern.MatchString(id) && !strings.Contains(id, "..") && len(id) <= 255
+}
+
+// RunDir is the directory of one run.
+type RunDir struct {
+	Root Root
+	ID   string
+	// Dir is <state root>/runs/<ID>.
+	Dir string
+}
+
+func (d RunDir) path(name string) string { return filepath.Join(d.Dir, name) }
+
+func (d RunDir) missing() error { return fmt.Errorf("%w: %s", ErrNoRun, d.ID) }
+
+// private returns the path of a file only pilothouse uses, and makes its folder.
+// The folder is only made in a run that exists.
+func (d RunDir) private(name string) (string, error) {
+	err := os.Mkdir(d.path(privateName), privateDir)
+	switch {
+	case err == nil:
+		err = syncDirectory(d.Dir)
+	case errors.Is(err, fs.ErrExist):
+		err = nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "", d.missing()
+	}
+	if err != nil {
+		return "", fmt.Errorf("open run: %w", err)
+	}
+	return filepath.Join(d.Dir, privateName, name), nil
+}
+
+// locked runs work while no other pilothouse process changes the run: its record,
+// its checkpoint or its owner.
+func (d RunDir) locked(ctx context.Context, work func() error) error {
+	path, err := d.private("run.lock")
+	if err != nil {
+		return err
+	}
+	return withLock(ctx, path, work)
+}
+
+// Run returns the directory of a run that exists. Errors: ErrBadRunID, ErrNoRun.
+func (r Root) Run(id string) (RunDir, error) {
+	if !ValidRunID(id) {
+		return RunDir{}, fmt.Errorf("%w: %q", ErrBadRunID, id)
+	}
+	dir := RunDir{Root: r, ID: id, Dir: filepath.Join(r.Dir, "runs", id)}
+	if info, err := os.Stat(dir.Dir); err != nil || !info.IsDir() {
+		return RunDir{}, dir.missing()
+	}
+	return dir, nil
+}
+
+// Load reads run.json. Errors: ErrNoRun, *CorruptError.
+func (d RunDir) Load() (Run, error) {
+	var run Run
+	err := readDocument(d.path("run.json"), &run)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Run{}, d.missing()
+	}
+	if err != nil {
+		return Run{}, fmt.Errorf("read run: %w", err)
+	}
+	if run.RunID != d.ID {
+		return Run{}, &CorruptError{Path: d.path("run.json"), Reason: "run_id names another run, " + run.RunID}
+	}
+	return run, nil
+}
+
+// SetStatus changes the status of the run. Errors: ErrBadStatus, ErrNoRun, *CorruptError.
+func (d RunDir) SetStatus(status RunStatus, now time.Time) (Run, error) {
+	if !status.Valid() {
+		return Run{}, fmt.Errorf("%w: %q; use one of %v", ErrBadStatus, status, runStatuses)
+	}
+	return d.update(now, func(run *Run) { run.Status = status })
+}
+
+// SetWorkdir records that the run goes on in another work tree.
+func (d RunDir) SetWorkdir(workdir string, now time.Time) (Run, error) {
+	return d.update(now, func(run *Run) { run.Workdir = workdir })
+}
+
+func (d RunDir) update(now time.Time, change func(*Run)) (Run, error) {
+	var run Run
+	err := d.locked(context.Background(), func() (err error) {
+		if run, err = d.Load(); err != nil {
+			return err
+		}
+		change(&run)
+		run.UpdatedAt = Stamp(now)
+		if err := writeDocument(d.path("run.json"), run); err != nil {
+			return fmt.Errorf("write run: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return Run{}, err
+	}
+	return run, nil
+}
+
+// RunSummary is one run of a listing. Err is set, and Run is empty, when its record
+// cannot be read; other runs are not affected.
+type RunSummary struct {
+	Dir RunDir
+	Run Run
+	Err error
+}
+
+// Runs lists all runs, oldest first. A workspace without state has none.
+func (r Root) Runs() ([]RunSummary, error) {
+	entries, err := os.ReadDir(filepath.Join(r.Dir, "runs"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	var runs []RunSummary
+	for _, entry := range entries {
+		dir, err := r.Run(entry.Name())
+		if err != nil {
+			continue // a stray file is no run
+		}
+		summary := RunSummary{Dir: dir}
+		summary.Run, summary.Err = dir.Load()
+		runs = append(runs, summary)
+	}
+	return runs, nil
+}

@@ -1,0 +1,135 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"pilothouse/actors"
+	"pilothouse/store"
+)
+
+// adHocRun stands for the run of a round that belongs to none.
+const adHocRun = "adhoc"
+
+// AnalyzeRefs runs one analyze_refs round and returns what became of each lane.
+// The answers belong to the active run, or to none when there is none. Errors:
+// *InputError, *actors.GateError, *store.OwnedError, *lanes.CommandError and
+// others of the store; a lane that fails is no error.
+func (s *System) AnalyzeRefs(ctx context.Context, req AnalyzeRequest, watch Watch) (RoundResult, error) {
+	value, err := s.ask(ctx, watch, func(caller *actor.PID) prepare {
+		return func(work context.Context) (destination, error) { return s.prepareAnalysis(work, caller, req) }
+	})
+	result, _ := value.(RoundResult)
+	return result, err
+}
+
+func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req AnalyzeRequest) (destination, error) {
+	refs, err := references(req)
+	if err != nil {
+		return destination{}, err
+	}
+	if _, err := piCommand(req.Session); err != nil {
+		return destination{}, err
+	}
+	root, notices, err := store.Ensure(ctx, req.Workdir)
+	if err != nil {
+		return destination{}, err
+	}
+	config, err := root.LoadConfig()
+	if err != nil {
+		return destination{}, err
+	}
+	set := setting(config, actors.Reviewer)
+	if err := set.CheckAnalysis(req.Model.Answered); err != nil {
+		return destination{}, err
+	}
+	run, language, err := activeRun(root)
+	if err != nil {
+		return destination{}, err
+	}
+	a := &assignment{
+		caller: caller, runID: adHocRun, role: actors.RefAnalyst, model: req.Model.model(set), notices: notices,
+		roundID: "refs-r" + strconv.FormatInt(s.now().UnixMilli(), 36), stored: map[string]string{},
+	}
+	rounds, key := root.AdHoc(), runKey{root.Dir, adHocRun + "-" + a.roundID}
+	if run != nil {
+		a.runID, rounds, key = run.ID, run.RoundDir(), runKey{root.Dir, run.ID}
+	}
+	if a.host, err = s.host(req.Session, root); err != nil {
+		return destination{}, err
+	}
+	a.lanes, err = actors.PlanAnalysis(actors.AnalysisRequest{
+		Refs: refs, Context: req.Context, Language: language, RunID: a.runID, Model: a.model, Limits: req.Limits,
+	})
+	if err != nil {
+		return destination{}, err
+	}
+	a.full = filepath.Join(rounds.Reviews, "reviews")
+	a.record = store.RoundRecord{RoundID: a.roundID, Role: string(a.role), Model: a.model, Context: req.Context, StartedAt: s.now()}
+	for _, lane := range a.lanes {
+		a.order = append(a.order, lane.Spec.ID)
+		a.record.Lanes = append(a.record.Lanes, queuedLane(lane))
+	}
+	return destination{run: key, message: startRound{a}, spawn: newRun(s, run, rounds, req.ID)}, nil
+}
+
+// references checks the request's references and makes their paths absolute.
+// A path that is no directory is not an error here: its lane fails, the others
+// run (spec: subagents 4.2).
+func references(req AnalyzeRequest) ([]actors.Reference, error) {
+	if len(req.Refs) == 0 {
+		return nil, inputErrorf("there is no reference to analyse; name one with --ref ID=DIR")
+	}
+	seen := map[string]bool{}
+	refs := make([]actors.Reference, len(req.Refs))
+	for i, ref := range req.Refs {
+		switch {
+		case ref.ID == "" || ref.LocalPath == "":
+			return nil, inputErrorf("reference %d lacks its id or its localPath", i+1)
+		case seen[ref.ID]:
+			return nil, inputErrorf("reference %q is named twice; give each an id of its own", ref.ID)
+		}
+		seen[ref.ID] = true
+		path, err := req.within(ref.LocalPath)
+		if err != nil {
+			return nil, inputErrorf("reference %q: %v", ref.ID, err)
+		}
+		refs[i] = ref
+		refs[i].LocalPath = path
+	}
+	return refs, nil
+}
+
+// activeRun finds the run that the workspace points to, if it is not over, and
+// its language.
+func activeRun(root store.Root) (*store.RunDir, string, error) {
+	dir, found, err := root.Active()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the active run: %w", err)
+	}
+	if !found {
+		return nil, "", nil
+	}
+	run, err := dir.Load()
+	switch {
+	case errors.Is(err, store.ErrNoRun):
+		return nil, "", nil
+	case err != nil:
+		return nil, "", err
+	case run.Status.Terminal():
+		return nil, "", nil
+	}
+	return &dir, languageOf(run), nil
+}
+
+func languageOf(run store.Run) string {
+	if run.LanguageTag == nil {
+		return ""
+	}
+	return *run.LanguageTag
+}

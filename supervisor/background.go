@@ -1,0 +1,54 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// background runs blocking work for actors. It owns the goroutines: wait
+// returns when all have ended.
+type background struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+func newBackground() *background {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &background{ctx: ctx, cancel: cancel}
+}
+
+// do runs work and sends its result to the actor that asked, with the message
+// headers of the message at hand, so that a trace goes on. A panic in work
+// arrives as workPanicked and is raised again inside the actor, where its
+// supervisor deals with it.
+func (b *background) do(ctx actor.Context, work func(context.Context) any) {
+	self, root := ctx.Self(), ctx.ActorSystem().Root
+	var header map[string]string
+	if h := ctx.MessageHeader(); h != nil {
+		header = h.ToMap()
+	}
+	b.wg.Go(func() {
+		var message any
+		defer func() { root.Send(self, &actor.MessageEnvelope{Header: header, Message: message}) }()
+		defer func() {
+			if reason := recover(); reason != nil {
+				message = workPanicked{fmt.Sprintf("%v\n%s", reason, debug.Stack())}
+			}
+		}()
+		message = work(b.ctx)
+	})
+}
+
+// wait cancels what still runs and returns when it has ended.
+func (b *background) wait() {
+	b.cancel()
+	b.wg.Wait()
+}
+
+// workPanicked stands for work that panicked.
+type workPanicked struct{ reason string }

@@ -1,0 +1,119 @@
+package supervisor
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"pilothouse/store"
+)
+
+// change is one thing that is to become durable. The checkpoint actor takes the
+// changes that wait, stores what belongs beside the checkpoint, writes the
+// checkpoint once for all of them, and only then acknowledges each.
+type change interface {
+	// store writes the files that the change brings along: an answer, a ledger
+	// line, the record of a round. It runs first, so that the checkpoint never
+	// refers to a file that is not there.
+	store(f *files) error
+	// reduce is the change of the checkpoint, nil when it stays as it is.
+	reduce(now time.Time) store.Change
+}
+
+// Messages of the checkpoint actor: run → checkpoint and back.
+type (
+	// commit asks for a change; committed answers it, in the order of asking.
+	commit    struct{ change change }
+	committed struct {
+		change     change
+		err        error
+		checkpoint *store.Checkpoint // as it is on disk; nil when the group left it alone
+	}
+	// fence gives the actor the lease that every write is checked against.
+	fence struct{ lease *store.Lease }
+
+	// written ends the write of a group.
+	written struct{ results []committed }
+)
+
+// checkpoint is the only writer of a run's files.
+type checkpoint struct {
+	work    *background
+	files   *files
+	lease   *store.Lease
+	waiting []change
+	writing bool
+}
+
+// Receive implements actor.Actor.
+func (c *checkpoint) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case fence:
+		c.lease = m.lease
+	case commit:
+		c.waiting = append(c.waiting, m.change)
+		c.writeNext(ctx)
+	case written:
+		c.writing = false
+		for _, result := range m.results {
+			ctx.Send(ctx.Parent(), result)
+		}
+		c.writeNext(ctx)
+	case workPanicked:
+		panic(m.reason)
+	}
+}
+
+// writeNext writes all that waits as one group. While it is being written, the
+// next group gathers.
+func (c *checkpoint) writeNext(ctx actor.Context) {
+	if c.writing || len(c.waiting) == 0 {
+		return
+	}
+	group, lease, files := c.waiting, c.lease, c.files
+	c.waiting, c.writing = nil, true
+	c.work.do(ctx, func(context.Context) any { return written{files.write(group, lease)} })
+}
+
+// files are the durable files of one run, or of an ad hoc round without one. Only
+// the write at work touches them.
+type files struct {
+	run     *store.RunDir // nil for an ad hoc round
+	rounds  store.RoundDir
+	records map[string]*store.RoundRecord // of the open rounds, by id
+	now     func() time.Time
+	logger  *slog.Logger
+}
+
+// write makes a group of changes durable and says what became of each. A change
+// that fails does not take the others with it.
+func (f *files) write(group []change, lease *store.Lease) []committed {
+	results := make([]committed, len(group))
+	for i, ch := range group {
+		results[i] = committed{change: ch, err: ch.store(f)}
+	}
+	if f.run == nil {
+		return results
+	}
+	var reductions []store.Change
+	for i, ch := range group {
+		if reduction := ch.reduce(f.now()); reduction != nil && results[i].err == nil {
+			reductions = append(reductions, store.Isolate(reduction, func(err error) { results[i].err = err }))
+		}
+	}
+	if len(reductions) == 0 {
+		return results
+	}
+	cp, err := f.run.MutateCheckpoint(lease, nil, f.now(), reductions...)
+	for i, ch := range group {
+		switch {
+		case err == nil:
+			results[i].checkpoint = &cp
+		case results[i].err == nil && ch.reduce(f.now()) != nil:
+			results[i].err = err
+		}
+	}
+	return results
+}

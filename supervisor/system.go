@@ -1,0 +1,133 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
+
+	"pilothouse/lanes/proc"
+)
+
+// Options of a [System]. Zero fields take the default named with them.
+type Options struct {
+	// Logger for what operators read; nothing by default.
+	Logger *slog.Logger
+	// Tracer provider of message spans; the global one by default.
+	Tracer trace.TracerProvider
+	// Now is the wall clock for what is written down; time.Now by default.
+	Now func() time.Time
+}
+
+// System is the actor tree of one process with what it needs: a process starter
+// and a clock. Make one per process: an actor system costs megabytes.
+type System struct {
+	actors   *actor.ActorSystem
+	registry *actor.PID
+	gone     chan struct{} // closed when the registry has stopped
+	tracing  *tracing
+	*services
+}
+
+// services are what the actors of the tree share. All are safe for concurrent
+// use and none changes after start.
+type services struct {
+	work    *background
+	spawner *proc.Spawner
+	logger  *slog.Logger
+	now     func() time.Time
+}
+
+// New starts a system. Close it, or children and goroutines leak.
+func New(o Options) (*System, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Tracer == nil {
+		o.Tracer = otel.GetTracerProvider()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	spawner, err := proc.NewSpawner(proc.Options{Logger: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to start children: %w", err)
+	}
+	s := &System{
+		gone:     make(chan struct{}),
+		tracing:  newTracing(o.Tracer, o.Logger),
+		services: &services{work: newBackground(), spawner: spawner, logger: o.Logger, now: o.Now},
+	}
+	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return o.Logger.With("component", "actors")
+	}))
+	watched := func(next actor.ReceiverFunc) actor.ReceiverFunc {
+		return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+			next(c, envelope)
+			if _, stopped := envelope.Message.(*actor.Stopped); stopped {
+				close(s.gone)
+			}
+		}
+	}
+	// A registry that panics is stopped, not restarted: it would have forgotten
+	// its calls, and their callers would wait for ever. They are told instead.
+	stop := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+	props := s.tracing.props(actor.PropsFromProducer(newRegistry(s.work), actor.WithReceiverMiddleware(watched), actor.WithGuardian(stop)))
+	s.registry, err = s.actors.Root.SpawnNamed(props, "registry")
+	if err != nil {
+		return nil, fmt.Errorf("start the registry: %w", err)
+	}
+	return s, nil
+}
+
+// Close cancels what runs, waits until every round is recorded, every child is
+// gone and every owner file is released, and frees the rest. When ctx ends
+// first, children are killed; what was not recorded by then is resumable.
+func (s *System) Close(ctx context.Context) error {
+	s.actors.Root.Send(s.registry, shutdown{"pilothouse is shutting down"})
+	var err error
+	select {
+	case <-s.gone:
+	case <-ctx.Done():
+		err = fmt.Errorf("shut down: %w", ctx.Err())
+		s.actors.Root.Stop(s.registry)
+	}
+	if closeErr := s.spawner.Close(ctx); err == nil && closeErr != nil {
+		err = fmt.Errorf("end children: %w", closeErr)
+	}
+	s.work.wait()
+	s.actors.Shutdown()
+	return err
+}
+
+// ask makes one call to the tree and waits for its reply. When ctx ends the
+// call is cancelled, which the run does in an orderly way; ask still waits for
+// the reply, so a cancelled round returns what became of each lane.
+func (s *System) ask(ctx context.Context, watch Watch, begin func(caller *actor.PID) prepare) (any, error) {
+	done := make(chan reply, 1)
+	caller := s.actors.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &call{watch: watch, done: done} }))
+	root := s.actors.Root.Copy().WithSenderMiddleware(s.tracing.outside(ctx))
+	root.Send(s.registry, startCall{caller, begin(caller)})
+	cancelled := ctx.Done()
+	for {
+		select {
+		case r := <-done:
+			return r.value, r.err
+		case <-cancelled:
+			cancelled = nil
+			root.Send(s.registry, cancelCall{caller, fmt.Sprintf("cancelled: %v", context.Cause(ctx))})
+		case <-s.gone:
+			root.Stop(caller)
+			select {
+			case r := <-done:
+				return r.value, r.err
+			default:
+				return nil, &ClosedError{}
+			}
+		}
+	}
+}
