@@ -124,11 +124,11 @@ func evidenceOf(text string) []Evidence {
 			}
 		}
 		e := Evidence{Path: place.path, Line: place.line, Raw: strings.Trim(text[from:to], " \t;,")}
-		for _, quote := range quotes {
-			if quote.from >= quoteFrom && quote.to <= quoteTo && !absence(e.Raw) {
-				e.Quote = quote.quote
-				break
-			}
+		for len(quotes) > 0 && quotes[0].from < quoteFrom {
+			quotes = quotes[1:]
+		}
+		if len(quotes) > 0 && quotes[0].to <= quoteTo && !absence(e.Raw) {
+			e.Quote = quotes[0].quote
 		}
 		found = append(found, e)
 	}
@@ -148,27 +148,29 @@ var (
 func evidenceSpans(text string) []evidenceSpan {
 	const decoration = "*(["
 	var spans []evidenceSpan
-	placed := false // a place was found
-	boundary := true
+	placed := false  // a place was found
+	leading := true  // nothing but decoration so far
+	boundary := true // a word may begin here
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRuneInString(text[at:])
 		span, ok := evidenceSpan{}, false
 		if end := quoteEnd(text, at); end > 0 {
 			span, ok = quoteOrPlace(text, at, end, placed), true
 		} else if boundary && !unicode.IsSpace(r) {
-			leading := len(spans) == 0 && strings.Trim(text[:at], decoration) == ""
 			span, ok = barePlace(text, at, leading)
 		}
 		if ok {
 			spans = append(spans, span)
 			placed = placed || span.path != ""
-			at, boundary = span.to, false
+			at, boundary, leading = span.to, false, false
 			continue
 		}
 		if r == '`' { // a run that nothing closes
 			size = len(text[at:]) - len(strings.TrimLeft(text[at:], "`"))
 		}
-		boundary = unicode.IsSpace(r) || strings.ContainsRune(";,", r) || boundary && strings.ContainsRune(decoration, r)
+		decorates := boundary && strings.ContainsRune(decoration, r)
+		boundary = unicode.IsSpace(r) || strings.ContainsRune(";,", r) || decorates
+		leading = leading && decorates
 		at += size
 	}
 	return spans

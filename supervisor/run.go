@@ -41,7 +41,7 @@ type runSupervisor struct {
 	acquiring  bool
 	parked     []any // messages that wait for ownership
 	open       map[string]*openRound
-	retiring   bool
+	stopping   bool // its children's ends are expected
 }
 
 // openRound is a round between startRound and its reply.
@@ -93,8 +93,12 @@ func (r *runSupervisor) Receive(ctx actor.Context) {
 		r.retire(ctx)
 	case released:
 		ctx.Stop(ctx.Self())
+	case *actor.Stopping:
+		r.stopping = true
 	case *actor.Terminated:
-		r.childEnded(ctx, m.Who)
+		if !r.stopping {
+			r.childEnded(ctx, m.Who)
+		}
 	}
 }
 

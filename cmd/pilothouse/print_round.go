@@ -14,6 +14,10 @@ import (
 // first, or the questions, or what each reference offers; then where the full
 // answers are.
 func printRound(out io.Writer, r supervisor.RoundResult) {
+	if len(r.Lanes) == 0 { // current-session mode: the brief is the result
+		fmt.Fprintln(out, r.Text)
+		return
+	}
 	switch r.Role {
 	case actors.Criticizer:
 		printQuestions(out, r)

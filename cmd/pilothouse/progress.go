@@ -87,7 +87,9 @@ func elapsed(d time.Duration) string {
 func laneSummary(lane supervisor.LaneResult) string {
 	took := time.Duration(lane.DurationMs) * time.Millisecond
 	switch {
-	case lane.Status != lanes.Complete && lane.Error != nil:
+	case lane.Status == lanes.Cancelled:
+		return "after " + elapsed(took)
+	case lane.Status == lanes.Failed && lane.Error != nil:
 		return fmt.Sprintf("%s: %s", lane.Error.Class, oneLine(lane.Error.Message))
 	case lane.Reused:
 		return "answer of an earlier call reused"

@@ -61,7 +61,7 @@ complete are not run again.`,
 func (a *app) refine(ctx context.Context, req supervisor.RefineRequest) error {
 	return a.withSystem(func(system *supervisor.System) error {
 		return a.answeringGates(ctx, system, func() error {
-			return a.round(ctx, func(watch supervisor.Watch) (supervisor.RoundResult, error) {
+			return a.round(ctx, "pilothouse refine "+req.PlanPath+" --resume-round ", func(watch supervisor.Watch) (supervisor.RoundResult, error) {
 				return system.Refine(ctx, req, watch)
 			})
 		})
@@ -69,7 +69,9 @@ func (a *app) refine(ctx context.Context, req supervisor.RefineRequest) error {
 }
 
 // round shows a round at work, prints its result and decides the exit status.
-func (a *app) round(ctx context.Context, start func(supervisor.Watch) (supervisor.RoundResult, error)) error {
+// resume is the command that continues it, short of the round's id; "" when
+// there is none.
+func (a *app) round(ctx context.Context, resume string, start func(supervisor.Watch) (supervisor.RoundResult, error)) error {
 	view := a.newProgress()
 	result, err := start(view.Watch)
 	view.Close()
@@ -83,17 +85,17 @@ func (a *app) round(ctx context.Context, start func(supervisor.Watch) (superviso
 	} else {
 		printRound(a.out, result)
 	}
-	return a.roundStatus(ctx, result)
+	return a.roundStatus(ctx, resume, result)
 }
 
 // roundStatus is 0 when at least one lane is complete: its answer can be used,
 // and the others are named. It is 1 when none is (spec: subagents 4.1).
-func (a *app) roundStatus(ctx context.Context, result supervisor.RoundResult) error {
+func (a *app) roundStatus(ctx context.Context, resume string, result supervisor.RoundResult) error {
 	complete := result.Complete()
 	if complete == len(result.Lanes) {
 		return nil
 	}
-	hint := resumeHint(result)
+	hint := resumeHint(resume, result)
 	if status := interruptStatus(ctx); status != 0 {
 		fmt.Fprintf(a.err, "pilothouse: interrupted with %d of %d lanes complete; %s\n", complete, len(result.Lanes), hint)
 		return &statusError{status}
@@ -110,11 +112,11 @@ func (a *app) roundStatus(ctx context.Context, result supervisor.RoundResult) er
 	return nil
 }
 
-func resumeHint(result supervisor.RoundResult) string {
-	if result.Role == actors.RefAnalyst {
-		return "run analyze-refs again with the references that are missing"
+func resumeHint(resume string, result supervisor.RoundResult) string {
+	if resume == "" {
+		return "run the command again with what is missing"
 	}
-	return fmt.Sprintf("continue with `pilothouse refine PLAN.md --resume-round %s`", result.RoundID)
+	return fmt.Sprintf("continue with `%s%s`", resume, result.RoundID)
 }
 
 // modelAnswer reads --model.

@@ -93,6 +93,13 @@ batches of three, and records every answer in the workspace's git directory.
 
 Exit status: 0 done, 1 the work failed, 2 usage, 3 refused by policy,
 4 run owned by another, 130 interrupted.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Errorf("there is no command %q; see `pilothouse --help`", args[0])}
+			}
+			return nil
+		},
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {

@@ -94,6 +94,17 @@ func TestTheBinaryThatTheEnvironmentNamesIsUsed(t *testing.T) {
 	}
 }
 
+func TestTheProgramIsBuiltAndRuns(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command(piharness.Binary(t), "version").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "pilothouse ") {
+		t.Errorf("%q, %v", out, err)
+	}
+	if first, again := piharness.Binary(t), piharness.Binary(t); first != again {
+		t.Errorf("built twice: %s and %s", first, again)
+	}
+}
+
 func TestSurvivorsAreFoundByEnvironmentAndByCommandLineWhileTheyLive(t *testing.T) {
 	t.Parallel()
 	marker := fmt.Sprintf("survivor-marker-%d", os.Getpid())
