@@ -155,17 +155,19 @@ var reviewerWords = roleWords{
 		"acceptance criteria, and how mature the delivery is. Ideas outside the plan's scope are low severity.",
 	success: "somebody who did not see this session can act on each finding. At most five findings are high severity, and the highest " +
 		"come first. When the target holds, that is said, with a list of what was checked.",
-	output: "Markdown, exactly as your role prompt sets it out:\n" + reviewerOutput,
+	output: "Markdown in exactly this form (your role prompt shows an example):\n" + reviewerOutput,
 }
 
-const reviewerOutput = `## Findings, then for each finding
+const reviewerOutput = `## Findings
 ### F-### · high|medium|low · short title
 - Affects: plan ids, or plan
 - Evidence: path:line — "quote"
 - Impact: what goes wrong
 - Fix: what to change
 - Disposition: accept|reject|needs-discussion
-and last ## Checked, one bullet for each thing checked. Without findings the only line under ## Findings is: No findings.`
+## Checked
+- one bullet for each thing checked
+The part that begins with ### comes once for each finding. Without findings the only line under ## Findings is: No findings.`
 
 var criticizerWords = roleWords{
 	planTask: "criticize one plan by asking what it takes for granted.",
@@ -175,21 +177,28 @@ var criticizerWords = roleWords{
 		"and acceptance criteria, and how mature the delivery is. Doubts outside the plan's scope carry little weight.",
 	success: "at most five questions, fewer when the target holds, each answerable by the author and able to change the outcome. " +
 		"Never rewrite the plan, nor a part of it, and never propose text for it.",
-	output: "Markdown, exactly as your role prompt sets it out:\n" + criticizerOutput,
+	output: "Markdown in exactly this form (your role prompt shows an example):\n" + criticizerOutput,
 }
 
-const criticizerOutput = `## Summary, at most three sentences with the single most important point
-## Questions, numbered from 1, each with a second line that says why it matters:
+const criticizerOutput = `## Summary
+at most three sentences, with the single most important point
+## Questions
 1. question?
-   Why: one line
-Without questions the only line under ## Questions is: No questions.`
+   Why: one line that says why it matters
+Questions are numbered from 1. Without questions the only line under ## Questions is: No questions.`
 
-const refOutput = `Markdown with exactly these seven sections, in this order, each with content:
-## Overview: what the reference is, how it is built, how mature it is.
-## Key Mechanisms And Design Tradeoffs: how the parts that matter here work and what each choice costs.
-## Adoptable Ideas For The Target Repo: what to take over, where it would go and what has to change on the way.
-## Pitfalls And Anti-Patterns: what not to copy and why.
-## Evidence Citations: one bullet for each claim, path:line — "quote".
-## Coverage: what was read, in full or in part.
-## Evidence Gaps: what was not read or could not be settled, and what that leaves open.
-The heading is the part before the colon.`
+const refOutput = `Markdown with exactly these seven sections, in this order, each with content (your role prompt shows an example):
+## Overview
+what the reference is, how it is built, how mature it is
+## Key Mechanisms And Design Tradeoffs
+how the parts that matter here work and what each choice costs
+## Adoptable Ideas For The Target Repo
+what to take over, where it would go and what has to change on the way
+## Pitfalls And Anti-Patterns
+what not to copy and why
+## Evidence Citations
+one bullet for each claim that carries weight, path:line — "quote"
+## Coverage
+what was read, in full or in part
+## Evidence Gaps
+what was not read or could not be settled, and what that leaves open`

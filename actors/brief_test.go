@@ -208,7 +208,7 @@ func TestTheSameBriefHasTheSameBytesAndAnotherPlanAnotherMark(t *testing.T) {
 	if a, b := marks.FindString(one.Text()), marks.FindString(two.Text()); a == b {
 		t.Errorf("two plans have the same ruler %q", a)
 	}
-	if fullRefBrief().Text() != fullRefBrief().Text() {
+	if a, b := fullRefBrief().Text(), fullRefBrief().Text(); a != b {
 		t.Error("the same analysis brief gave two texts")
 	}
 }

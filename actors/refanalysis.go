@@ -50,15 +50,17 @@ func ParseRefAnalysis(output string) RefSections {
 	for _, line := range lines {
 		if !line.code && !line.fence {
 			at, heading := mdHeading(line.text)
-			if section := refSection(heading); section >= 0 && at == level {
-				switch {
-				case seen[section]:
-					problem("the section %q appears more than once", refHeadings[section])
-				case section < furthest:
-					problem("the section %q comes after %q", refHeadings[section], refHeadings[furthest])
+			if at == level {
+				if section := refSection(heading); section >= 0 {
+					switch {
+					case seen[section]:
+						problem("the section %q appears more than once", refHeadings[section])
+					case section < furthest:
+						problem("the section %q comes after %q", refHeadings[section], refHeadings[furthest])
+					}
+					current, seen[section], furthest = section, true, max(furthest, section)
+					continue
 				}
-				current, seen[section], furthest = section, true, max(furthest, section)
-				continue
 			}
 			if at > 0 && at <= level && at != mdBoldLevel && current >= 0 {
 				problem("the heading %s is none of the seven sections", mdExcerpt(heading))

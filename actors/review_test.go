@@ -188,6 +188,7 @@ func TestAReviewThatBreaksTheContractSaysWhatIsOff(t *testing.T) {
 		}
 		return strings.Join(kept, "")
 	}
+	head, _, _ := strings.Cut(reviewOf, "- Impact")
 	high := func(n int) string {
 		one, tail, _ := strings.Cut(strings.TrimPrefix(reviewOf, "## Findings\n\n"), "## Checked")
 		var out strings.Builder
@@ -210,7 +211,7 @@ func TestAReviewThatBreaksTheContractSaysWhatIsOff(t *testing.T) {
 		"a block quote":         {"> ### F-001 · high · x\n> No findings.\n", 0, []string{`the answer has no finding that could be read and does not say "No findings."`}},
 		"ids in prose":          {"**F-001** overlaps with F-002.\nF-003 · high · not a heading\n", 0, []string{`the answer has no finding that could be read and does not say "No findings."`}},
 		"cut off in a fence":    {"```markdown\n" + reviewOf, 0, []string{"a code block is never closed, so the answer may be cut off", `the answer has no finding that could be read and does not say "No findings."`}},
-		"cut off in a finding":  {reviewOf[:strings.Index(reviewOf, "- Impact")], 1, []string{"F-001: Impact is missing", "F-001: Fix is missing", "F-001: Disposition is missing"}},
+		"cut off in a finding":  {head, 1, []string{"F-001: Impact is missing", "F-001: Fix is missing", "F-001: Disposition is missing"}},
 		"holds, nothing said":   {"No findings.", 0, []string{`the answer says "No findings." and does not list what was checked`}},
 		"holds, empty list":     {"## Findings\nNo findings.\n## Checked\n- \n- none\n", 0, []string{`the answer says "No findings." and does not list what was checked`}},
 		"holds and does not":    {"No findings.\n" + reviewOf, 1, []string{`the answer says "No findings." and lists findings`}},

@@ -21,8 +21,9 @@ const progressInterval = 100 * time.Millisecond
 type attempt struct {
 	host        Host
 	spec        Spec
-	limits      Limits        // with defaults
-	remaining   time.Duration // of the lane's whole time
+	limits      Limits    // with defaults
+	deadline    time.Time // of the whole lane
+	turns       int       // assistant messages that the lane has left
 	traceparent string
 	report      func(pijson.Progress) // called at most every progressInterval
 
@@ -45,24 +46,22 @@ type outcome struct {
 }
 
 // run starts the child (unless a warm one is given), feeds it and reads it to
-// its end. It returns when the child and its descendants are gone. Cancelling
-// ctx starts the kill ladder; run still returns only when the ladder is done.
-func (a *attempt) run(ctx context.Context, warm Child) outcome {
+// its end. It returns when the child and its descendants are gone, also after a
+// panic. Cancelling ctx starts the kill ladder; run still returns only when the
+// ladder is done.
+func (a *attempt) run(ctx context.Context, warm Child) (result outcome) {
 	a.fold = pijson.NewFold(pijson.FoldOptions{AllowedTools: a.spec.Tools})
-	child := warm
-	if child == nil {
-		var err error
-		if child, err = a.host.Start(ctx, a.spec, a.traceparent); err != nil {
-			return a.startFailed(ctx, err)
+	defer func() {
+		if reason := recover(); reason != nil {
+			result = a.crashed(reason)
+		}
+	}()
+	if a.child = warm; warm == nil {
+		if failed := a.start(ctx); failed != nil {
+			return *failed
 		}
 	}
-	a.child = child
-	stopWatching := a.watch(ctx)
-	child.Feed([]byte(a.spec.Task))
-	readErr := a.read(child.Stdout())
-	a.startDrain() // the end of stdout without an exit is an end too (faults A8)
-	exit := child.Wait()
-	stopWatching()
+	exit, readErr := a.follow(ctx)
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,12 +69,38 @@ func (a *attempt) run(ctx context.Context, warm Child) outcome {
 	return outcome{verdict: a.fold.Verdict(end), exit: exit, started: true}
 }
 
-func (a *attempt) startFailed(ctx context.Context, err error) outcome {
-	cause := pijson.CauseStartFailed
-	if ctx.Err() != nil {
-		cause = pijson.CauseCancelled
+// start starts a child, within the time of the lane. It returns the outcome of
+// the attempt when there is no child.
+func (a *attempt) start(ctx context.Context) *outcome {
+	startCtx, cancel := context.WithDeadline(ctx, a.deadline)
+	defer cancel()
+	child, err := a.host.Start(startCtx, a.spec, a.traceparent)
+	if err == nil {
+		a.child = child
+		return nil
 	}
-	return outcome{verdict: a.fold.Verdict(pijson.End{Cause: cause, Err: err})}
+	end := pijson.End{Cause: pijson.CauseStartFailed, Err: err}
+	switch {
+	case ctx.Err() != nil:
+		end.Cause = pijson.CauseCancelled
+	case startCtx.Err() != nil:
+		end.Cause = pijson.CauseTimedOut
+	}
+	verdict := a.fold.Verdict(end)
+	var start *proc.StartError
+	if errors.As(err, &start) && start.Temporary() { // the machine is short of something
+		verdict.Retryable = true
+	}
+	return &outcome{verdict: verdict}
+}
+
+// follow feeds the child and reads it to its end.
+func (a *attempt) follow(ctx context.Context) (exit proc.Exit, readErr error) {
+	defer a.watch(ctx)()
+	a.child.Feed([]byte(a.spec.Task))
+	readErr = a.read(a.child.Stdout())
+	a.startDrain() // the end of stdout without an exit is an end too (faults A8)
+	return a.child.Wait(), readErr
 }
 
 // read folds the stream until its end.
@@ -88,7 +113,10 @@ func (a *attempt) read(stdout io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			a.end(pijson.CauseNone)
+			// A child that cannot be followed is ended at once. What it printed
+			// so far may be an answer, so this counts as the end of its stdout.
+			a.end(pijson.CauseDrained)
+			_, _ = io.Copy(io.Discard, stdout)
 			return fmt.Errorf("read the event stream: %w", err)
 		}
 		a.apply(event)
@@ -106,21 +134,25 @@ func (a *attempt) apply(event pijson.Event) {
 func (a *attempt) take(event pijson.Event) (spent bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	wasAnswered := a.fold.Answered()
+	wasOver := a.over()
 	a.fold.Apply(event)
 	a.heard = true
 	a.silence.Reset(a.limits.Silence)
-	switch answered := a.fold.Answered(); {
-	case answered && (!wasAnswered || a.fold.Settled()):
+	switch over := a.over(); {
+	case over && (!wasOver || event.Kind == pijson.KindSettled):
 		a.drain.Reset(a.limits.Drain)
-	case !answered && wasAnswered:
+	case !over && wasOver:
 		a.drain.Stop() // the child went on working: a retry or a further turn
 	}
 	if a.flush == nil {
 		a.flush = time.AfterFunc(progressInterval, a.flushProgress)
 	}
-	return event.Kind == pijson.KindMessageEnd && a.fold.Progress().Turns > a.limits.Turns
+	return event.Kind == pijson.KindMessageEnd && a.fold.Progress().Turns > a.turns
 }
+
+// over tells that nothing but the child's exit is to come: it has answered, or
+// said its last word after a failure.
+func (a *attempt) over() bool { return a.fold.Answered() || a.fold.Settled() }
 
 func (a *attempt) flushProgress() {
 	a.mu.Lock()
@@ -136,7 +168,7 @@ func (a *attempt) watch(ctx context.Context) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	stopCancel := context.AfterFunc(ctx, func() { a.end(pijson.CauseCancelled) })
-	whole := time.AfterFunc(a.remaining, func() { a.end(pijson.CauseTimedOut) })
+	whole := time.AfterFunc(time.Until(a.deadline), func() { a.end(pijson.CauseTimedOut) })
 	// The first event has its own, shorter limit; every event rearms the timer
 	// with the limit for silence.
 	a.silence = time.AfterFunc(a.limits.FirstEvent, a.endSilent)
@@ -182,13 +214,17 @@ func (a *attempt) end(cause pijson.Cause) {
 	a.child.Terminate()
 }
 
-// crashed is the outcome of an attempt whose goroutine panicked. The child is
-// ended before anything is reported.
+// crashed is the outcome of an attempt that panicked. The child is ended before
+// anything is reported, and what it has cost is kept.
 func (a *attempt) crashed(reason any) outcome {
 	if a.child != nil {
 		endChild(a.child)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	spent := a.fold.Progress()
 	return outcome{verdict: pijson.Verdict{
 		Status: pijson.StatusFailed, Class: pijson.ClassInternal, Message: fmt.Sprintf("pilothouse failed while it ran the lane: %v", reason),
+		Model: spent.Model, Usage: spent.Usage, Turns: spent.Turns,
 	}}
 }

@@ -1,8 +1,6 @@
 package lanes
 
 import (
-	"fmt"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"pilothouse/lanes/pijson"
@@ -12,8 +10,9 @@ import (
 const BatchSize = 3
 
 // batch runs at most BatchSize lanes side by side and stops when all have
-// reported and are gone: its end tells the role actor to go on. It supervises its lanes: a lane whose actor cannot be kept alive is
-// reported as failed by the batch, so no lane is ever lost.
+// reported and are gone: its end tells the role actor to go on. It supervises
+// its lanes: a lane whose actor cannot be kept alive is reported as failed by
+// the batch, so no lane is ever lost.
 type batch struct {
 	Supervision
 	specs []Spec
@@ -23,6 +22,7 @@ type batch struct {
 	warm      bool
 	cancelled *Cancel
 	lanes     map[string]*actor.PID // by lane id, those still alive
+	histories map[string]*history   // by lane id
 	finished  map[string]bool
 }
 
@@ -39,7 +39,7 @@ func NewBatch(specs []Spec, host Host) actor.Producer {
 		return &batch{
 			Supervision: Supervision{Restarts: LaneRestarts},
 			specs:       specs, host: host,
-			lanes: map[string]*actor.PID{}, finished: map[string]bool{},
+			lanes: map[string]*actor.PID{}, histories: map[string]*history{}, finished: map[string]bool{},
 		}
 	}
 }
@@ -73,12 +73,13 @@ func (b *batch) Receive(ctx actor.Context) {
 
 func (b *batch) start(ctx actor.Context) {
 	for _, spec := range b.specs {
-		pid, err := ctx.SpawnNamed(actor.PropsFromProducer(newLane(spec, b.host)), "lane-"+spec.ID)
+		past := &history{}
+		pid, err := ctx.SpawnNamed(actor.PropsFromProducer(newLane(spec, b.host, past)), "lane-"+spec.ID)
 		if err != nil {
-			b.finish(ctx, lost(spec.ID, err.Error()))
+			b.finish(ctx, lost(spec.ID, past, err.Error()))
 			continue
 		}
-		b.lanes[spec.ID] = pid
+		b.lanes[spec.ID], b.histories[spec.ID] = pid, past
 	}
 }
 
@@ -123,7 +124,7 @@ func (b *batch) laneGone(ctx actor.Context, who *actor.PID) {
 
 func (b *batch) giveUp(ctx actor.Context, m recheck) {
 	if !b.finished[m.laneID] {
-		b.finish(ctx, lost(m.laneID, b.Reason(m.pid)))
+		b.finish(ctx, lost(m.laneID, b.histories[m.laneID], b.Reason(m.pid)))
 	}
 }
 
@@ -135,9 +136,10 @@ func (b *batch) endIfDone(ctx actor.Context) {
 	}
 }
 
-func lost(laneID, reason string) Finished {
-	return Finished{Result{
-		LaneID: laneID, Status: Failed,
-		Error: &Failure{Class: pijson.ClassInternal, Message: fmt.Sprintf("pilothouse lost the lane: %s", reason)},
-	}}
+// lost is the report of a lane whose actor is gone.
+func lost(laneID string, past *history, reason string) Finished {
+	r := past.result(laneID)
+	r.Status = Failed
+	r.Error = &Failure{Class: pijson.ClassInternal, Message: "pilothouse lost the lane: " + reason}
+	return Finished{r}
 }

@@ -35,7 +35,8 @@ func (e *CommandError) Error() string {
 // ParseCommand turns the words of --pi into a command. A string that is a file
 // as a whole is taken as it is, so a path with spaces needs no quotes. The
 // program is looked up on the PATH of environ, the environment that the
-// child will get. Errors are *CommandError.
+// child will get. Paths are made absolute, because the child works elsewhere:
+// the program's, and that of a script after it. Errors are *CommandError.
 func ParseCommand(words string, environ []string) (Command, error) {
 	fields := []string{words}
 	if _, err := os.Stat(words); err != nil {
@@ -44,16 +45,38 @@ func ParseCommand(words string, environ []string) (Command, error) {
 			return Command{}, &CommandError{words, "its quoting is not understood (" + err.Error() + ")"}
 		}
 	}
-	if len(fields) == 0 || fields[0] == "" {
+	if len(fields) == 0 || strings.TrimSpace(fields[0]) == "" {
 		return Command{}, &CommandError{words, "it is empty"}
 	}
 	path, err := findProgram(fields[0], lookupEnv(environ, "PATH"))
 	if err != nil {
 		return Command{}, &CommandError{words, err.Error()}
 	}
-	cmd := Command{Path: path, Args: fields[1:]}
+	cmd := Command{Path: path}
+	for _, arg := range fields[1:] {
+		cmd.Args = append(cmd.Args, absoluteScript(arg))
+	}
 	cmd.Untrusting = packageName(append([]string{path}, cmd.Args...)) == newGenerationPackage
 	return cmd, nil
+}
+
+// absoluteScript makes the path of a script absolute and leaves every other word
+// alone. A lane of a reference runs in the reference's directory, and a script
+// of that name there must not be taken for pi's.
+func absoluteScript(word string) string {
+	switch filepath.Ext(word) {
+	case ".js", ".mjs", ".cjs", ".ts":
+	default:
+		return word
+	}
+	abs, err := filepath.Abs(word)
+	if err != nil {
+		return word
+	}
+	if info, err := os.Stat(abs); err != nil || !info.Mode().IsRegular() {
+		return word
+	}
+	return abs
 }
 
 // newGenerationPackage is the npm name of the pi generation that knows
@@ -91,17 +114,25 @@ func findProgram(name, path string) (string, error) {
 		}
 		return abs, checkProgram(abs)
 	}
+	var blocked error // the first that is there but is no program tells more than that there is none
 	for _, dir := range filepath.SplitList(path) {
-		if dir == "" {
-			dir = "."
+		candidate := filepath.Join(dir, name)
+		if !filepath.IsAbs(candidate) { // the workspace must not decide which pi runs
+			continue
 		}
-		candidate, err := filepath.Abs(filepath.Join(dir, name))
-		if err != nil {
-			return "", err
+		if _, err := os.Stat(candidate); err != nil {
+			continue
 		}
-		if checkProgram(candidate) == nil {
+		err := checkProgram(candidate)
+		if err == nil {
 			return candidate, nil
 		}
+		if blocked == nil {
+			blocked = err
+		}
+	}
+	if blocked != nil {
+		return "", blocked
 	}
 	return "", fmt.Errorf("there is no program %q on the PATH", name)
 }

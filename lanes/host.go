@@ -12,7 +12,8 @@ import (
 )
 
 // Host is a place where children run. A lane asks for one and does not care
-// where it is. Start returns once the child exists; it has no task yet.
+// where it is. Start returns once the child exists; it has no task yet. From
+// then on the child does not depend on ctx.
 type Host interface {
 	Start(ctx context.Context, spec Spec, traceparent string) (Child, error)
 }
@@ -41,20 +42,24 @@ type PiHost struct {
 	Scratch string
 }
 
-// refinerMarker tells pi-plans inside a child that it is a read-only lane, so
-// that it stays inert (spec: subagents 4.3).
-const refinerMarker = "PI_PLANS_REFINER=1"
+// Variables of a child's environment.
+const (
+	// refinerVariable tells pi-plans inside a child that it is a read-only lane,
+	// so that it stays inert (spec: subagents 4.3).
+	refinerVariable     = "PI_PLANS_REFINER"
+	traceparentVariable = "TRACEPARENT" // W3C trace context
+)
 
-// Start implements [Host]. Errors are *CommandError or *proc.StartError when
-// the program is at fault.
+// Start implements [Host]. An error of the program or the machine is a
+// *proc.StartError.
 func (h *PiHost) Start(ctx context.Context, spec Spec, traceparent string) (Child, error) {
 	prompt, err := h.writePrompt(spec.SystemPrompt)
 	if err != nil {
 		return nil, err
 	}
-	environ := append(append([]string{}, h.Environ...), refinerMarker)
+	environ := setEnv(h.Environ, refinerVariable, "1")
 	if traceparent != "" {
-		environ = append(environ, "TRACEPARENT="+traceparent)
+		environ = setEnv(environ, traceparentVariable, traceparent)
 	}
 	child, err := h.Spawner.Start(ctx, proc.Spec{
 		Path:  h.Command.Path,
@@ -68,6 +73,18 @@ func (h *PiHost) Start(ctx context.Context, spec Spec, traceparent string) (Chil
 		return nil, err
 	}
 	return &piChild{Child: child, prompt: prompt}, nil
+}
+
+// setEnv returns a copy of environ in which name has this value only: of two
+// values of one name a child may see either.
+func setEnv(environ []string, name, value string) []string {
+	set := make([]string, 0, len(environ)+2)
+	for _, variable := range environ {
+		if !strings.HasPrefix(variable, name+"=") {
+			set = append(set, variable)
+		}
+	}
+	return append(set, name+"="+value)
 }
 
 // piArgs is the argv of a lane. The isolation flags keep a workspace (or a

@@ -1,6 +1,7 @@
 package lanes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,71 +16,83 @@ import (
 // life is
 //
 //	idle ──Warm──▶ warm ──Begin──▶ working ──retryable failure──▶ waiting
-//	  └───────────Begin──────────────▲  │  ◀────────timer───────────┘
+//	  └───────────Begin──────────────▲  │  ◀────────delay───────────┘
 //	                                    ▼
 //	            any state ──Cancel──▶ ended: one Finished to the parent, then stop
 //
-// Blocking work (starting, reading, ending a child) happens on a goroutine that
-// reports back with the epoch it belongs to; reports of an older epoch are
-// those of a child that no longer matters and are dropped.
+// Whatever takes time (starting, reading and ending a child, waiting) is [work]
+// on a goroutine. There is at most one at a time, and the lane hears only of the
+// one that it waits for.
 type lane struct {
 	host    Host
 	spec    Spec
 	limits  Limits
 	history *history
+	retries *retries
 
-	epoch       int
-	traceparent string
-	begun       bool
-	cancelled   string // reason; "" while not cancelled
-	retries     *retries
-	timer       *time.Timer
-
-	work *work // the running goroutine, nil when none
-	warm Child // a started child without a task
+	begun     bool
+	cancelled *Cancel // nil while not cancelled
+	work      *work   // nil when nothing runs
+	warm      Child   // a started child without a task
+	last      outcome // of the last attempt
 }
 
 // history is what outlives a restart of the lane's actor after a panic: what
-// was spent stays spent.
+// was spent stays spent. It belongs to the lane's actor until that has ended,
+// then to the batch.
 type history struct {
-	attempts int
-	usage    pijson.Usage
-	turns    int
-	started  time.Time // carries the monotonic clock
+	attempts    int
+	usage       pijson.Usage
+	turns       int
+	started     time.Time // carries the monotonic clock
+	traceparent string    // of Begin
 }
 
-// work is a goroutine of the lane. The lane cancels it and waits for done.
+func (h *history) add(v pijson.Verdict) {
+	h.usage = h.usage.Plus(v.Usage)
+	h.turns += v.Turns
+}
+
+// duration is the time since the first attempt; 0 if none was made.
+func (h *history) duration() time.Duration {
+	if h.started.IsZero() {
+		return 0
+	}
+	return time.Since(h.started)
+}
+
+// work is a goroutine of the lane. The lane cancels it, waits for done and then
+// finds in report what came of it.
 type work struct {
 	cancel context.CancelFunc
 	done   chan struct{}
+	report any // warmed, discarded, waited or outcome
 }
 
-// Messages of a lane to itself.
+// What work reports.
 type (
-	warmed struct {
-		epoch int
-		child Child
-		err   error
-	}
+	warmed    struct{ child Child } // nil when it could not be started
+	discarded struct{}              // a warm child is gone
+	waited    struct{}              // the next attempt is due
+)
+
+// Messages of a lane to itself. They name the work they come from: when the lane
+// has moved on, they are dropped.
+type (
+	worked     struct{ work *work }
 	progressed struct {
-		epoch    int
+		work     *work
 		progress pijson.Progress
 	}
-	attempted struct {
-		epoch   int
-		outcome outcome
-	}
-	retryDue struct{ epoch int }
 )
 
 // ready tells the parent that a lane (re)started and waits for Begin.
 type ready struct{ laneID string }
 
-func newLane(spec Spec, host Host) actor.Producer {
-	past := &history{}
+func newLane(spec Spec, host Host, past *history) actor.Producer {
 	return func() actor.Actor {
 		limits := spec.Limits.withDefaults()
-		return &lane{host: host, spec: spec, limits: limits, history: past, retries: newRetries(limits.Attempts)}
+		return &lane{host: host, spec: spec, limits: limits, history: past, retries: newRetries(limits)}
 	}
 }
 
@@ -87,53 +100,55 @@ func newLane(spec Spec, host Host) actor.Producer {
 func (l *lane) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Send(ctx.Parent(), ready{l.spec.ID})
+		l.start(ctx)
 	case Warm:
 		l.startWarm(ctx)
 	case Begin:
 		l.begin(ctx)
 	case Cancel:
-		l.cancel(ctx, m.Reason)
-	case warmed:
-		l.takeWarm(ctx, m)
+		l.cancel(ctx, m)
 	case progressed:
-		l.tell(ctx, m)
-	case attempted:
-		l.judge(ctx, m)
-	case retryDue:
-		if m.epoch == l.epoch && l.cancelled == "" {
-			l.attempt(ctx)
+		if m.work == l.work {
+			l.tell(ctx, m.progress)
+		}
+	case worked:
+		if m.work == l.work {
+			l.work = nil
+			l.take(ctx, m.work.report)
 		}
 	case *actor.Stopping, *actor.Restarting:
 		l.release()
 	}
 }
 
-// startWarm starts a child ahead of its task.
-func (l *lane) startWarm(ctx actor.Context) {
-	if l.begun || l.work != nil || l.warm != nil {
+func (l *lane) start(ctx actor.Context) {
+	if l.history.attempts >= l.limits.Attempts {
+		// Restarted after a panic, and no attempt is left: the batch reports why.
+		ctx.Stop(ctx.Self())
 		return
 	}
-	epoch, traceparent := l.epoch, traceparent(ctx)
-	l.spawn(ctx, func(work context.Context) any {
-		child, err := l.host.Start(work, l.spec, traceparent)
-		return warmed{epoch, child, err}
-	})
+	ctx.Send(ctx.Parent(), ready{l.spec.ID})
 }
 
-// takeWarm keeps a warm child, or puts it to work when Begin was faster. A
-// failed warm start costs nothing: the first attempt starts its own child.
-func (l *lane) takeWarm(ctx actor.Context, m warmed) {
-	l.work = nil
-	if m.err == nil {
-		l.warm = m.child
+// startWarm starts a child ahead of its task. A failed warm start costs nothing:
+// the first attempt starts its own child, and tells what is wrong.
+func (l *lane) startWarm(ctx actor.Context) {
+	if l.begun || l.cancelled != nil || l.work != nil || l.warm != nil {
+		return
 	}
-	switch {
-	case l.cancelled != "":
-		l.finishCancelled(ctx)
-	case l.begun:
-		l.attempt(ctx)
-	}
+	traceparent := traceparent(ctx)
+	l.spawn(ctx, func(ctx context.Context, _ *work) (report any) {
+		defer func() {
+			if recover() != nil {
+				report = warmed{}
+			}
+		}()
+		child, err := l.host.Start(ctx, l.spec, traceparent)
+		if err != nil {
+			return warmed{}
+		}
+		return warmed{child}
+	})
 }
 
 func (l *lane) begin(ctx actor.Context) {
@@ -141,155 +156,190 @@ func (l *lane) begin(ctx actor.Context) {
 		return
 	}
 	l.begun = true
-	l.traceparent = traceparent(ctx)
+	l.history.traceparent = cmp.Or(traceparent(ctx), l.history.traceparent)
 	if l.work == nil { // else the warm start reports first
 		l.attempt(ctx)
 	}
 }
 
-// attempt runs the next child of the lane.
-func (l *lane) attempt(ctx actor.Context) {
-	l.epoch++
-	l.history.attempts++
-	if l.history.started.IsZero() {
-		l.history.started = time.Now()
+// take goes on with what work has reported.
+func (l *lane) take(ctx actor.Context, report any) {
+	switch m := report.(type) {
+	case warmed:
+		l.takeWarm(ctx, m)
+	case outcome:
+		l.judge(ctx, m)
+	case waited:
+		l.goOn(ctx)
+	case discarded:
+		l.finish(ctx)
 	}
-	epoch, self, root := l.epoch, ctx.Self(), ctx.ActorSystem().Root
-	run := &attempt{
-		host: l.host, spec: l.spec, limits: l.limits,
-		remaining:   l.remaining(),
-		traceparent: l.traceparent,
-		report:      func(p pijson.Progress) { root.Send(self, progressed{epoch, p}) },
-	}
-	warm := l.warm
-	l.warm = nil
-	l.send(ctx, pijson.Progress{Phase: "starting"})
-	l.spawn(ctx, func(work context.Context) (message any) {
-		defer func() {
-			if reason := recover(); reason != nil {
-				message = attempted{epoch, run.crashed(reason)}
-			}
-		}()
-		return attempted{epoch, run.run(work, warm)}
-	})
 }
 
-// spawn runs blocking work and sends what it returns to the lane itself.
-func (l *lane) spawn(ctx actor.Context, task func(context.Context) any) {
+// takeWarm keeps a warm child, or puts it to work when Begin was faster.
+func (l *lane) takeWarm(ctx actor.Context, m warmed) {
+	l.warm = m.child
+	if l.begun || l.cancelled != nil {
+		l.goOn(ctx)
+	}
+}
+
+// goOn runs the next attempt, unless the lane was cancelled.
+func (l *lane) goOn(ctx actor.Context) {
+	switch {
+	case l.cancelled == nil:
+		l.attempt(ctx)
+	case l.warm != nil:
+		child := l.warm
+		l.spawn(ctx, func(context.Context, *work) any {
+			endChild(child)
+			return discarded{}
+		})
+		l.warm = nil
+	default:
+		l.finish(ctx)
+	}
+}
+
+// attempt runs the next child of the lane.
+func (l *lane) attempt(ctx actor.Context) {
+	h := l.history
+	h.attempts++
+	if h.started.IsZero() {
+		h.started = time.Now()
+	}
 	self, root := ctx.Self(), ctx.ActorSystem().Root
-	work := &work{done: make(chan struct{})}
+	run := &attempt{
+		host: l.host, spec: l.spec, limits: l.limits,
+		deadline: h.started.Add(l.limits.Lane), turns: l.limits.Turns - h.turns, traceparent: h.traceparent,
+	}
+	warm := l.warm
+	l.tell(ctx, pijson.Progress{Phase: "starting"})
+	l.spawn(ctx, func(ctx context.Context, w *work) any {
+		run.report = func(p pijson.Progress) { root.Send(self, progressed{w, p}) }
+		return run.run(ctx, warm)
+	})
+	l.warm = nil
+}
+
+// spawn runs a task that takes time and returns its report. A task recovers from
+// its own panics: one that got out would end the whole program (faults D58).
+func (l *lane) spawn(ctx actor.Context, task func(context.Context, *work) any) {
+	self, root := ctx.Self(), ctx.ActorSystem().Root
 	workCtx, cancel := context.WithCancel(context.Background())
-	work.cancel = cancel
-	l.work = work
+	w := &work{cancel: cancel, done: make(chan struct{})}
+	l.work = w
 	go func() {
-		defer close(work.done)
+		defer close(w.done)
 		defer cancel()
-		root.Send(self, task(workCtx))
+		w.report = task(workCtx, w)
+		root.Send(self, worked{w})
 	}()
 }
 
-func (l *lane) remaining() time.Duration {
-	return l.limits.Lane - time.Since(l.history.started)
-}
-
-func (l *lane) tell(ctx actor.Context, m progressed) {
-	if m.epoch == l.epoch {
-		l.send(ctx, m.progress)
-	}
-}
-
-func (l *lane) send(ctx actor.Context, p pijson.Progress) {
+func (l *lane) tell(ctx actor.Context, p pijson.Progress) {
 	ctx.Send(ctx.Parent(), Progress{
 		LaneID: l.spec.ID, Status: Running, Phase: p.Phase, Tool: p.Tool,
 		Attempt: l.history.attempts, Turns: l.history.turns + p.Turns, Usage: l.history.usage.Plus(p.Usage), Model: p.Model,
-		Elapsed: time.Since(l.history.started),
+		Elapsed: l.history.duration(),
 	})
 }
 
 // judge takes the outcome of an attempt: the lane is done, or waits for another.
-func (l *lane) judge(ctx actor.Context, m attempted) {
-	if m.epoch != l.epoch {
-		return
-	}
-	l.work = nil
-	verdict := m.outcome.verdict
-	l.history.usage = l.history.usage.Plus(verdict.Usage)
-	l.history.turns += verdict.Turns
-	if l.cancelled == "" {
-		if delay, again := l.retries.next(verdict, l.history.attempts, l.remaining()); again {
-			l.send(ctx, pijson.Progress{Phase: fmt.Sprintf("waiting: %s, next attempt in %s", verdict.Class, delay.Round(100*time.Millisecond))})
-			epoch, self, root := l.epoch, ctx.Self(), ctx.ActorSystem().Root
-			l.timer = time.AfterFunc(delay, func() { root.Send(self, retryDue{epoch}) })
+func (l *lane) judge(ctx actor.Context, o outcome) {
+	l.last = o
+	l.history.add(o.verdict)
+	if l.cancelled == nil {
+		remaining := l.limits.Lane - l.history.duration()
+		if delay, again := l.retries.next(o.verdict, l.history.attempts, remaining); again {
+			l.tell(ctx, pijson.Progress{Phase: fmt.Sprintf("waiting: %s, next attempt in %s", o.verdict.Class, delay.Round(100*time.Millisecond))})
+			l.spawn(ctx, func(ctx context.Context, _ *work) any {
+				due := time.NewTimer(delay)
+				defer due.Stop()
+				select {
+				case <-due.C:
+				case <-ctx.Done():
+				}
+				return waited{}
+			})
 			return
 		}
 	}
-	l.finish(ctx, l.result(m.outcome))
-}
-
-func (l *lane) result(o outcome) Result {
-	v := o.verdict
-	r := Result{
-		LaneID: l.spec.ID, Status: Status(v.Status), Attempts: l.history.attempts, Model: v.Model,
-		Usage: l.history.usage, Turns: l.history.turns, Started: l.history.started,
-		Duration: time.Since(l.history.started), Output: v.Output, Notes: v.Notes,
-	}
-	if o.started {
-		r.Stderr = o.exit.Stderr
-		r.Exit.Signal = o.exit.Signal
-		if o.exit.Signal == "" {
-			code := o.exit.Code
-			r.Exit.Code = &code
-		}
-	}
-	if r.Status != Complete {
-		r.Output = v.Partial
-		r.Error = &Failure{Class: v.Class, Message: v.Message}
-	}
-	return r
+	l.finish(ctx)
 }
 
 // cancel ends the lane from any state. A child is ended by its kill ladder
 // first; its verdict may still be a complete answer that came just before.
-func (l *lane) cancel(ctx actor.Context, reason string) {
-	if l.cancelled != "" {
+func (l *lane) cancel(ctx actor.Context, m Cancel) {
+	if l.cancelled != nil {
 		return
 	}
-	l.cancelled = reason
+	l.cancelled = &m
 	if l.work != nil {
-		l.work.cancel() // the goroutine reports
+		l.work.cancel() // it reports
 		return
 	}
-	l.finishCancelled(ctx)
+	l.goOn(ctx)
 }
 
-func (l *lane) finishCancelled(ctx actor.Context) {
-	r := Result{
-		LaneID: l.spec.ID, Status: Cancelled, Attempts: l.history.attempts,
-		Usage: l.history.usage, Turns: l.history.turns, Started: l.history.started,
-		Error: &Failure{Class: pijson.ClassCancelled, Message: l.cancelled},
-	}
-	if !l.history.started.IsZero() {
-		r.Duration = time.Since(l.history.started)
-	}
-	l.finish(ctx, r)
-}
-
-func (l *lane) finish(ctx actor.Context, r Result) {
-	ctx.Send(ctx.Parent(), Finished{r})
+func (l *lane) finish(ctx actor.Context) {
+	ctx.Send(ctx.Parent(), Finished{l.result()})
 	ctx.Stop(ctx.Self())
+}
+
+// result is the record of the lane after its last attempt. A lane that was
+// cancelled is complete or cancelled: a failure that came in between might have
+// been tried again.
+func (l *lane) result() Result {
+	v, exit := l.last.verdict, l.last.exit
+	r := l.history.result(l.spec.ID)
+	r.Status, r.Model, r.Notes = Status(v.Status), v.Model, v.Notes
+	if l.last.started {
+		r.Stderr = exit.Stderr
+		r.Exit.Signal = exit.Signal
+		if exit.Signal == "" {
+			r.Exit.Code = &exit.Code
+		}
+	}
+	if r.Status == Complete {
+		r.Output = v.Output
+		return r
+	}
+	r.Output = v.Partial
+	r.Error = &Failure{Class: v.Class, Message: v.Message}
+	if l.cancelled != nil {
+		r.Status = Cancelled
+		r.Error = &Failure{Class: pijson.ClassCancelled, Message: cmp.Or(l.cancelled.Reason, pijson.ClassCancelled.Sentence())}
+		if v.Detail != "" {
+			r.Error.Message += "; before that: " + v.Detail
+		}
+	}
+	return r
+}
+
+// result holds what the lane has cost so far.
+func (h *history) result(laneID string) Result {
+	return Result{
+		LaneID: laneID, Attempts: h.attempts, Usage: h.usage, Turns: h.turns,
+		Started: h.started, Duration: h.duration(),
+	}
 }
 
 // release ends whatever child the lane has and waits until it is gone. It
 // blocks the actor while it stops or restarts, which is what keeps a parent
-// from ending before the child of its lane has ended.
+// from ending before the child of its lane has ended. What the lane has not heard of
+// yet is accounted for here, because it never will.
 func (l *lane) release() {
-	if l.timer != nil {
-		l.timer.Stop()
-	}
-	if l.work != nil {
-		l.work.cancel()
-		<-l.work.done
+	if w := l.work; w != nil {
+		w.cancel()
+		<-w.done
 		l.work = nil
+		switch m := w.report.(type) {
+		case outcome:
+			l.history.add(m.verdict)
+		case warmed:
+			l.warm = m.child
+		}
 	}
 	if l.warm != nil {
 		endChild(l.warm)
@@ -297,11 +347,13 @@ func (l *lane) release() {
 	}
 }
 
-// endChild ends a child that nobody reads.
+// endChild ends a child that nobody reads. It does not panic: it runs where
+// something has gone wrong already.
 func endChild(child Child) {
+	defer func() { _ = recover() }()
 	child.Terminate()
+	defer child.Wait()
 	_, _ = io.Copy(io.Discard, child.Stdout())
-	child.Wait()
 }
 
 // traceparent is the W3C trace context of the message at hand, "" without one.

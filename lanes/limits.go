@@ -19,7 +19,12 @@ type Limits struct {
 	Drain time.Duration `json:"drain,omitempty"`
 	// Attempts is the number of children a lane may use one after the other.
 	Attempts int `json:"attempts,omitempty"`
-	// Turns is the number of assistant messages before the lane is ended.
+	// RetryDelay is the first wait for a provider to recover between two
+	// attempts; it doubles each time, up to a minute, and is spread by half of
+	// itself either way. Children that fought for a lock wait a tenth of it.
+	RetryDelay time.Duration `json:"retryDelay,omitempty"`
+	// Turns is the number of assistant messages, of all attempts together, after
+	// which the lane is ended.
 	Turns int `json:"turns,omitempty"`
 }
 
@@ -32,6 +37,7 @@ const (
 	DefaultSilence    = 10 * time.Minute
 	DefaultDrain      = 5 * time.Second
 	DefaultAttempts   = 3
+	DefaultRetryDelay = 2 * time.Second
 	DefaultTurns      = 200
 )
 
@@ -42,6 +48,7 @@ func (l Limits) withDefaults() Limits {
 		Silence:    cmp.Or(l.Silence, DefaultSilence),
 		Drain:      cmp.Or(l.Drain, DefaultDrain),
 		Attempts:   cmp.Or(l.Attempts, DefaultAttempts),
+		RetryDelay: cmp.Or(l.RetryDelay, DefaultRetryDelay),
 		Turns:      cmp.Or(l.Turns, DefaultTurns),
 	}
 }

@@ -32,7 +32,7 @@ type failure struct {
 }
 
 // HandleFailure implements actor.SupervisorStrategy.
-func (s *Supervision) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+func (s *Supervision) HandleFailure(_ *actor.ActorSystem, parent actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, message any) {
 	if s.failures == nil {
 		s.failures = map[string]*failure{}
 	}
@@ -43,6 +43,16 @@ func (s *Supervision) HandleFailure(_ *actor.ActorSystem, parent actor.Superviso
 	}
 	f.reason = reason
 	delay := f.wait.NextBackOff()
+	if _, whileStopping := message.(*actor.Stop); whileStopping {
+		// It would ignore a further Stop, and neither it nor its parent would ever
+		// end. A restart lets it release what it holds and makes it hear again; left
+		// alone after that it would live on (faults D54).
+		time.AfterFunc(restartDelay, func() {
+			parent.RestartChildren(child)
+			parent.StopChildren(child)
+		})
+		return
+	}
 	if delay == backoff.Stop {
 		parent.StopChildren(child)
 		return
@@ -58,7 +68,9 @@ func (s *Supervision) waits() backoff.BackOff {
 	return backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(restartDelay),
 		backoff.WithMultiplier(2),
-		backoff.WithRandomizationFactor(0)), s.Restarts)
+		backoff.WithRandomizationFactor(0),
+		backoff.WithMaxElapsedTime(0), // a second panic an hour later is no last one
+	), s.Restarts)
 }
 
 // Reason says why a child is gone.

@@ -63,7 +63,7 @@ func TestWhateverStepsAreTakenTheCheckpointStaysLegal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cp := planning()
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			before := cp.Clone()
 			err := randomChange(t)(&cp)
 			var state *store.StateError
@@ -78,27 +78,13 @@ func TestWhateverStepsAreTakenTheCheckpointStaysLegal(t *testing.T) {
 			}
 			checkLegal(t, before, cp)
 		}
+		checkEncoding(t, cp)
 	})
 }
 
 func checkLegal(t *rapid.T, before, after store.Checkpoint) {
 	if err := after.Validate(); err != nil {
 		t.Fatal(err)
-	}
-	encoded, err := json.Marshal(after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var decoded store.Checkpoint
-	if err := json.Unmarshal(encoded, &decoded); err != nil {
-		t.Fatal(err)
-	}
-	again, err := json.Marshal(decoded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(encoded), string(again)); diff != "" {
-		t.Fatal(diff)
 	}
 	if len(after.AnsweredQuestions) < len(before.AnsweredQuestions) || len(after.ReviewRounds) < len(before.ReviewRounds) {
 		t.Fatal("history was lost")
@@ -131,5 +117,24 @@ func checkLegal(t *rapid.T, before, after store.Checkpoint) {
 	}
 	if e := after.Execution; after.Phase == store.PhaseExecuting && e.Approval != nil && after.Plan.SHA256 != e.Approval.Plan.SHA256 {
 		t.Fatal("executing another plan than the approved one")
+	}
+}
+
+// checkEncoding checks that what is written reads as the same.
+func checkEncoding(t *rapid.T, cp store.Checkpoint) {
+	encoded, err := json.Marshal(cp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded store.Checkpoint
+	if err := json.Unmarshal(encoded, &decoded); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(encoded), string(again)); diff != "" {
+		t.Fatal(diff)
 	}
 }

@@ -110,15 +110,15 @@ type ReviewRound struct {
 	RoundID             string       `json:"roundId"`
 	Role                string       `json:"role"`
 	Target              string       `json:"target"`
-	PlanSHA256          string       `json:"planSha256,omitempty"`
+	PlanSHA256          string       `json:"planSha256,omitempty" store:"filled"`
 	Focus               string       `json:"focus,omitempty"`
 	Context             string       `json:"context,omitempty"`
 	Reviewers           int          `json:"reviewers"`
 	Lanes               []ReviewLane `json:"lanes" store:"optional,lax"`
 	Consolidated        bool         `json:"consolidated"`
-	DispositionArtifact string       `json:"dispositionArtifact,omitempty"`
+	DispositionArtifact string       `json:"dispositionArtifact,omitempty" store:"filled"`
 	StartedAt           string       `json:"startedAt"`
-	CompletedAt         string       `json:"completedAt,omitempty"`
+	CompletedAt         string       `json:"completedAt,omitempty" store:"filled"`
 	OriginWorktree      string       `json:"originWorktree,omitempty"`
 	Extra               Extra        `json:"-"`
 }
@@ -140,9 +140,9 @@ type ReviewLane struct {
 	// Status is LanePending, LaneRunning, LaneComplete or LaneFailed.
 	Status string `json:"status"`
 	// ResultFile is relative to the run directory; only complete lanes have one.
-	ResultFile  string `json:"resultFile,omitempty"`
-	StartedAt   string `json:"startedAt,omitempty"`
-	CompletedAt string `json:"completedAt,omitempty"`
+	ResultFile  string `json:"resultFile,omitempty" store:"filled"`
+	StartedAt   string `json:"startedAt,omitempty" store:"filled"`
+	CompletedAt string `json:"completedAt,omitempty" store:"filled"`
 	Extra       Extra  `json:"-"`
 }
 
@@ -153,7 +153,7 @@ func (l ReviewLane) Reusable() bool { return l.Status == LaneComplete && l.Resul
 type ImplementationReview struct {
 	TerminationCondition string `json:"terminationCondition,omitempty"`
 	CompletedRounds      int    `json:"completedRounds"`
-	CurrentRoundID       string `json:"currentRoundId,omitempty"`
+	CurrentRoundID       string `json:"currentRoundId,omitempty" store:"filled"`
 	Extra                Extra  `json:"-" later:"reviewerCount"`
 }
 

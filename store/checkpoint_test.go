@@ -271,6 +271,8 @@ func TestAKeyThatBreaksARuleIsNamed(t *testing.T) {
 		"owner pid":            {`"pid": 1`, `"pid": 0`, "owner.pid must be at least 1"},
 		"migration time":       {`"migratedAt": "2026-08-25T13:00:00Z"`, `"migratedAt": ""`, "migration.migratedAt is not a UTC time"},
 		"lane as text":         {`"lanes": [`, `"lanes": ["x",`, "reviewRounds[0].lanes[0] must be an object"},
+		"empty hash":           {`"planSha256": "` + sha + `"`, `"planSha256": ""`, "reviewRounds[0].planSha256 is empty"},
+		"empty result":         {`reviews/r1__a.md`, ``, "reviewRounds[0].lanes[0].resultFile is empty"},
 		"null round flag":      {`"consolidated": false`, `"consolidated": null`, "reviewRounds[0].consolidated must be true or false"},
 	} {
 		text := strings.Replace(fullCheckpoint, test.old, test.with, 1)

@@ -124,10 +124,19 @@ func (d RunDir) fence(lease *Lease, generation int) (int, error) {
 	if lease == nil {
 		return generation, nil
 	}
+	if lease.run.Dir != d.Dir {
+		return 0, &LostOwnerError{RunID: d.ID, Reason: "the lease is of run " + lease.run.ID}
+	}
 	if err := lease.Assert(); err != nil {
 		return 0, err
 	}
 	return max(generation, lease.Generation), nil
+}
+
+// assertHeld refuses a write when this process held the run and has lost it.
+func (d RunDir) assertHeld() error {
+	_, err := d.fence(nil, 1)
+	return err
 }
 
 func (d RunDir) writeCheckpoint(checkpoint Checkpoint) error {

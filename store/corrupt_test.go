@@ -91,8 +91,8 @@ func TestAFileThatCannotBeUnderstoodIsReportedAndItsBytesStay(t *testing.T) {
 
 func TestABrokenPointerMeansThatNoRunIsActive(t *testing.T) {
 	t.Parallel()
+	dir := newRun(t)
 	for kind, content := range brokenBytes {
-		dir := newRun(t)
 		path := filepath.Join(dir.Root.Dir, "active.json")
 		write(t, path, content)
 		if _, ok, err := dir.Root.Active(); ok || err != nil {

@@ -84,7 +84,13 @@ func decodeField(path string, obj object, s shape, f field, v reflect.Value) err
 		v.SetZero()
 		return nil
 	}
-	return decodeValue(key, raw, v)
+	if err := decodeValue(key, raw, v); err != nil {
+		return err
+	}
+	if f.filled && v.IsZero() {
+		return invalid(key, "is empty")
+	}
+	return nil
 }
 
 // startsLike tells whether raw is an array for a slice, a string for a string.

@@ -44,6 +44,7 @@ func gitEnvironment(environment []string) []string {
 // gitError is a git command that ran and failed.
 type gitError struct {
 	args    []string
+	code    int
 	message string // git's own words
 }
 
@@ -77,7 +78,7 @@ func git(ctx context.Context, workdir string, args ...string) (string, error) {
 		if message == "" {
 			message = exit.Error()
 		}
-		return stdout.String(), &gitError{args: args, message: message}
+		return stdout.String(), &gitError{args: args, code: exit.ExitCode(), message: message}
 	case err != nil:
 		return "", fmt.Errorf("run git: %w", err)
 	}
@@ -86,15 +87,16 @@ func git(ctx context.Context, workdir string, args ...string) (string, error) {
 
 var objectName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// Head returns the commit checked out in worktree, or nil while there is none.
+// Head returns the commit checked out in worktree, or nil while there is none. It
+// is an error when git cannot tell.
 func Head(ctx context.Context, worktree string) (*string, error) {
 	out, err := git(ctx, worktree, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	var failed *gitError
-	if errors.As(err, &failed) {
+	if errors.As(err, &failed) && failed.code == 1 {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read HEAD: %w", err)
 	}
 	head := strings.TrimSpace(out)
 	if !objectName.MatchString(head) {

@@ -48,7 +48,8 @@ type Subagent struct {
 	RecordedAt string  `json:"recorded_at"`
 }
 
-// AppendDecision records a decision and returns it as stored. Errors: ErrNoRun.
+// AppendDecision records a decision and returns it as stored. Errors: ErrNoRun,
+// *LostOwnerError.
 func (d RunDir) AppendDecision(entry Decision, now time.Time) (Decision, error) {
 	entry.RecordedAt = Stamp(now)
 	if entry.Options == nil {
@@ -57,13 +58,15 @@ func (d RunDir) AppendDecision(entry Decision, now time.Time) (Decision, error) 
 	return entry, d.appendEntry("decisions.jsonl", entry)
 }
 
-// AppendRef records a reference and returns it as stored. Errors: ErrNoRun.
+// AppendRef records a reference and returns it as stored. Errors: ErrNoRun,
+// *LostOwnerError.
 func (d RunDir) AppendRef(entry Reference, now time.Time) (Reference, error) {
 	entry.RecordedAt = Stamp(now)
 	return entry, d.appendEntry("refs.jsonl", entry)
 }
 
-// AppendSubagent records a subagent and returns it as stored. Errors: ErrNoRun.
+// AppendSubagent records a subagent and returns it as stored. Errors: ErrNoRun,
+// *LostOwnerError.
 func (d RunDir) AppendSubagent(entry Subagent, now time.Time) (Subagent, error) {
 	entry.RecordedAt = Stamp(now)
 	return entry, d.appendEntry("subagents.jsonl", entry)
@@ -171,6 +174,9 @@ func scanLedger[T any](ledger io.Reader, decode func([]byte) (T, bool)) ([]T, er
 // the lock against other pilothouse processes; the Pi extension appends whole lines
 // without a lock, which goes together.
 func (d RunDir) appendEntry(name string, entry any) error {
+	if err := d.assertHeld(); err != nil {
+		return err
+	}
 	line, err := marshal(entry)
 	if err != nil {
 		return fmt.Errorf("encode ledger entry: %w", err)

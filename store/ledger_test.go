@@ -48,7 +48,7 @@ func TestLedgersAreReadPastBadLinesAndInBothSpellings(t *testing.T) {
 		``, `   `, `not json`, `[]`, `null`, `"x"`, `{}`, "\x00\x00\x00", `{"question":7}`,
 		`{"question":"two","answer_source":"auto-complete"}{"question":"three"}`,
 		`{"question":"four","type":"new","schema":9}{"quest`,
-		`{"question":"` + strings.Repeat("x", 10<<20) + `"}`,
+		`{"question":"` + strings.Repeat("x", 3<<20) + `"}`,
 		`{"question":"cut off`,
 	}, "\n"))
 	decisions, err := dir.Decisions()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -18,13 +19,17 @@ var ErrLocked = errors.New("locked by another process")
 // milliseconds, so only a suspended process can hold one that long.
 const lockPatience = 20 * time.Second
 
-// withLock runs work while holding the lock file at path. The kernel frees the lock
+// withLock runs work while holding the lock file, or directory, at path. The kernel frees the lock
 // when the process dies, so it cannot go stale, and the file is never deleted, so
 // all agree on which file it is. The parent directory must exist.
 func withLock(ctx context.Context, path string, work func() error) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockPatience, ErrLocked)
 	defer cancel()
-	lock := flock.New(path, flock.SetPermissions(privateFile))
+	flag := os.O_CREATE | os.O_RDWR
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		flag = os.O_RDONLY
+	}
+	lock := flock.New(path, flock.SetFlag(flag), flock.SetPermissions(privateFile))
 	for {
 		held, err := lock.TryLock()
 		if err != nil {

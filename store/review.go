@@ -20,8 +20,12 @@ const reviewsName = "reviews"
 
 // WriteReview keeps the full text of a lane below the run directory and returns its
 // path relative to that, reviews/<roundID>__<laneID>.md. The file is durable when it
-// returns, so a checkpoint may refer to it. Errors: ErrBadReviewPath, ErrNoRun.
+// returns, so a checkpoint may refer to it. Errors: ErrBadReviewPath, ErrNoRun,
+// *LostOwnerError.
 func (d RunDir) WriteReview(roundID, laneID, text string) (string, error) {
+	if err := d.assertHeld(); err != nil {
+		return "", fmt.Errorf("write review: %w", err)
+	}
 	file, err := writeReview(d.Dir, roundID, laneID, text)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", d.missing()

@@ -180,13 +180,8 @@ func looksLikeGitDir(dir string) bool {
 func Ensure(ctx context.Context, workdir string) (Root, []string, error) {
 	var notices []string
 	root, bare, err := find(ctx, workdir)
-	if errors.Is(err, ErrNoRepository) {
-		var notice string
-		if notice, err = initRepository(ctx, workdir); err != nil {
-			return Root{}, nil, err
-		}
-		notices = append(notices, notice)
-		root, bare, err = find(ctx, workdir)
+	if errors.Is(err, ErrNoRepository) || errors.Is(err, ErrBrokenRepository) {
+		root, bare, notices, err = findOrInit(ctx, workdir)
 	}
 	if err != nil {
 		return Root{}, nil, err
@@ -211,10 +206,29 @@ func Ensure(ctx context.Context, workdir string) (Root, []string, error) {
 // privateName is the folder beside the shared files that only pilothouse uses.
 const privateName = "pilothouse"
 
-func initRepository(ctx context.Context, workdir string) (notice string, err error) {
+// findOrInit looks again while no other pilothouse is creating a repository in
+// workdir: half of a new one looks broken. The directory itself serves as the lock,
+// since nothing else may be written there yet.
+func findOrInit(ctx context.Context, workdir string) (root Root, bare bool, notices []string, err error) {
 	if workdir, err = Expand(workdir); err != nil {
-		return "", err
+		return Root{}, false, nil, err
 	}
+	err = withLock(ctx, workdir, func() (err error) {
+		if root, bare, err = find(ctx, workdir); !errors.Is(err, ErrNoRepository) {
+			return err
+		}
+		notice, err := initRepository(ctx, workdir)
+		if err != nil {
+			return err
+		}
+		notices = append(notices, notice)
+		root, bare, err = find(ctx, workdir)
+		return err
+	})
+	return root, bare, notices, err
+}
+
+func initRepository(ctx context.Context, workdir string) (notice string, err error) {
 	if inside, err := git(ctx, workdir, "rev-parse", "--is-inside-work-tree"); err == nil && strings.TrimSpace(inside) == "true" {
 		return "", &RepositoryError{Dir: workdir, Message: "git sees a work tree but no git directory"}
 	}

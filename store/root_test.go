@@ -319,6 +319,9 @@ func TestHeadIsNilWithoutCommitsAndAnObjectNameWithOne(t *testing.T) {
 	if head, err := store.Head(t.Context(), dir); head != nil || err != nil {
 		t.Errorf("unborn: %v, %v", head, err)
 	}
+	if head, err := store.Head(t.Context(), tempDir(t)); head != nil || err == nil {
+		t.Errorf("outside a repository: %v, %v", head, err)
+	}
 	gitIn(t, dir, "commit", "-q", "--allow-empty", "-m", "x")
 	gitIn(t, dir, "checkout", "-q", "--detach")
 	head, err := store.Head(t.Context(), dir)

@@ -103,11 +103,13 @@ type RoundDir struct {
 	Dir string
 	// Reviews holds reviews/<roundId>__<laneId>.md.
 	Reviews string
+
+	run RunDir // zero for rounds that belong to none
 }
 
 // RoundDir returns the round records of the run.
 func (d RunDir) RoundDir() RoundDir {
-	return RoundDir{Dir: d.path(privateName), Reviews: d.Dir}
+	return RoundDir{Dir: d.path(privateName), Reviews: d.Dir, run: d}
 }
 
 // AdHoc returns the round records of rounds that belong to no run.
@@ -131,16 +133,20 @@ func (d RoundDir) recordPath(roundID string) string {
 	return filepath.Join(d.Dir, "rounds", roundID+".json")
 }
 
-// prepare makes the directory of ad hoc rounds, and nothing in a run that is gone.
+// prepare makes the directory of ad hoc rounds; in a run it only checks that the run
+// is there and, when this process held it, still is ours.
 func (d RoundDir) prepare() error {
-	if d.Dir != d.Reviews {
-		_, err := os.Stat(d.Reviews)
-		return err
+	if d.run != (RunDir{}) {
+		if _, err := os.Stat(d.run.Dir); err != nil {
+			return d.run.missing()
+		}
+		return d.run.assertHeld()
 	}
 	return makeDirectory(d.Dir, privateDir)
 }
 
-// SaveRound writes the record of a round; it is durable when it returns.
+// SaveRound writes the record of a round; it is durable when it returns. Errors:
+// *InvalidError, ErrNoRun, *LostOwnerError.
 func (d RoundDir) SaveRound(record RoundRecord) error {
 	record.Schema = 1
 	if err := record.validate(); err != nil {

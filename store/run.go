@@ -163,7 +163,8 @@ func (d RunDir) Load() (Run, error) {
 	return run, nil
 }
 
-// SetStatus changes the status of the run. Errors: ErrBadStatus, ErrNoRun, *CorruptError.
+// SetStatus changes the status of the run. Errors: ErrBadStatus, ErrNoRun,
+// *CorruptError, *LostOwnerError.
 func (d RunDir) SetStatus(status RunStatus, now time.Time) (Run, error) {
 	if !status.Valid() {
 		return Run{}, fmt.Errorf("%w: %q; use one of %v", ErrBadStatus, status, runStatuses)
@@ -179,6 +180,9 @@ func (d RunDir) SetWorkdir(workdir string, now time.Time) (Run, error) {
 func (d RunDir) update(now time.Time, change func(*Run)) (Run, error) {
 	var run Run
 	err := d.locked(context.Background(), func() (err error) {
+		if err := d.assertHeld(); err != nil {
+			return err
+		}
 		if run, err = d.Load(); err != nil {
 			return err
 		}

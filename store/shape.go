@@ -31,7 +31,7 @@ func (e Extra) Equal(other Extra) bool {
 
 // shape is how a struct maps to a JSON object. Beside the usual json tag a field
 // may carry a store tag: "null" accepts null, "optional" accepts that the key is
-// missing though it is always written, "lax" takes a value of the wrong type for
+// missing though it is always written, "filled" refuses the empty string, "lax" takes a value of the wrong type for
 // the empty one. The later tag of the Extra field lists keys of newer writers to
 // tolerate; "*" tolerates every key and makes all fields optional.
 type shape struct {
@@ -46,6 +46,7 @@ type field struct {
 	index                     int
 	name                      string
 	omit, null, optional, lax bool
+	filled                    bool
 }
 
 var (
@@ -73,6 +74,7 @@ func shapeOf(t reflect.Type) shape {
 		s.fields = append(s.fields, field{
 			index: i, name: name, omit: options == "omitempty",
 			null: slices.Contains(has, "null"), optional: slices.Contains(has, "optional"), lax: slices.Contains(has, "lax"),
+			filled: slices.Contains(has, "filled"),
 		})
 	}
 	shapes.Store(t, s)

@@ -54,7 +54,7 @@ func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req A
 	}
 	a := &assignment{
 		caller: caller, runID: adHocRun, role: actors.RefAnalyst, model: req.Model.model(set), notices: notices,
-		roundID: "refs-r" + strconv.FormatInt(s.now().UnixMilli(), 36), stored: map[string]string{},
+		roundID: "refs-r" + strconv.FormatInt(s.clock.next().UnixMilli(), 36), stored: map[string]string{},
 	}
 	rounds, key := root.AdHoc(), runKey{root.Dir, adHocRun + "-" + a.roundID}
 	if run != nil {

@@ -141,12 +141,9 @@ func (m ModelAnswer) model(s actors.Setting) string {
 // within makes a path of the session absolute. A leading @ is pi's way to name a
 // file and is dropped; ~ is the home directory.
 func (s Session) within(path string) (string, error) {
-	path, err := store.Expand(strings.TrimPrefix(path, "@"))
-	if err != nil {
-		return "", err
+	path = strings.TrimPrefix(path, "@")
+	if path == "~" || strings.HasPrefix(path, "~/") || filepath.IsAbs(path) {
+		return store.Expand(path)
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(s.Workdir, path)
-	}
-	return filepath.Clean(path), nil
+	return filepath.Join(s.Workdir, path), nil
 }

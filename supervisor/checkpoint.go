@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -100,7 +101,11 @@ func (f *files) write(group []change, lease *store.Lease) []committed {
 	var reductions []store.Change
 	for i, ch := range group {
 		if reduction := ch.reduce(f.now()); reduction != nil && results[i].err == nil {
-			reductions = append(reductions, store.Isolate(reduction, func(err error) { results[i].err = err }))
+			reductions = append(reductions, store.Isolate(reduction, func(err error) {
+				if !errors.Is(err, store.ErrNoChange) { // it is on record already
+					results[i].err = err
+				}
+			}))
 		}
 	}
 	if len(reductions) == 0 {

@@ -295,7 +295,7 @@ func heading(plan planFile) string {
 // planRound fills in the lanes: those to run and those whose answers are reused.
 func (s *services) planRound(a *assignment, run store.RunDir, config store.Config, req RefineRequest, w round, plan planFile, earlier *store.RoundRecord) error {
 	if a.roundID == "" {
-		a.roundID = store.DefaultRoundID(w.target, string(w.role), s.now())
+		a.roundID = store.DefaultRoundID(w.target, string(w.role), s.clock.next())
 	}
 	record, err := run.Load()
 	if err != nil {

@@ -40,6 +40,7 @@ type services struct {
 	spawner *proc.Spawner
 	logger  *slog.Logger
 	now     func() time.Time
+	clock   *roundClock
 }
 
 // New starts a system. Close it, or children and goroutines leak.
@@ -60,7 +61,7 @@ func New(o Options) (*System, error) {
 	s := &System{
 		gone:     make(chan struct{}),
 		tracing:  newTracing(o.Tracer, o.Logger),
-		services: &services{work: newBackground(), spawner: spawner, logger: o.Logger, now: o.Now},
+		services: &services{work: newBackground(), spawner: spawner, logger: o.Logger, now: o.Now, clock: &roundClock{now: o.Now}},
 	}
 	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return o.Logger.With("component", "actors")

@@ -3,7 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
+
+	"charm.land/lipgloss/v2"
+	"golang.org/x/term"
 
 	"pilothouse/actors"
 	"pilothouse/lanes"
@@ -35,13 +40,24 @@ func printRound(out io.Writer, r supervisor.RoundResult) {
 			fmt.Fprintf(out, "\n%s %s: %s\n", lane.LaneID, lane.Status, lane.Error.Message)
 		}
 	}
-	fmt.Fprintln(out)
+	printStored(out, r)
+	fmt.Fprintf(out, "\nrun %s, round %s: %d of %d lanes complete\n", r.RunID, r.RoundID, r.Complete(), len(r.Lanes))
+}
+
+// printStored tells where the answers in full are. Those of a round lie in one
+// directory, which is long enough to be named once.
+func printStored(out io.Writer, r supervisor.RoundResult) {
+	dir := ""
 	for _, lane := range r.Lanes {
-		if lane.ResultFile != nil {
-			fmt.Fprintf(out, "%s: %s\n", lane.LaneID, *lane.ResultFile)
+		if lane.ResultFile == nil {
+			continue
 		}
+		if in := filepath.Dir(*lane.ResultFile); in != dir {
+			dir = in
+			fmt.Fprintf(out, "\nanswers in full, in %s:\n", dir)
+		}
+		fmt.Fprintf(out, "  %-14s %s\n", lane.LaneID, filepath.Base(*lane.ResultFile))
 	}
-	fmt.Fprintf(out, "run %s, round %s: %d of %d lanes complete\n", r.RunID, r.RoundID, r.Complete(), len(r.Lanes))
 }
 
 func printFindings(out io.Writer, r supervisor.RoundResult) {
@@ -53,7 +69,7 @@ func printFindings(out io.Writer, r supervisor.RoundResult) {
 					continue
 				}
 				total++
-				fmt.Fprintf(out, "%-6s %s/%s  %s\n", strings.ToUpper(f.Severity), lane.LaneID, f.ID, f.Title)
+				hanging(out, fmt.Sprintf("%-6s ", strings.ToUpper(f.Severity)), fmt.Sprintf("%s/%s  %s", lane.LaneID, f.ID, f.Title))
 				field(out, "affects", strings.Join(f.Affects, ", "))
 				for _, e := range f.Evidence {
 					field(out, "evidence", e.Raw)
@@ -70,10 +86,10 @@ func printFindings(out io.Writer, r supervisor.RoundResult) {
 func printQuestions(out io.Writer, r supervisor.RoundResult) {
 	for _, lane := range r.Lanes {
 		if lane.Summary != "" {
-			fmt.Fprintln(out, lane.Summary)
+			hanging(out, "", lane.Summary)
 		}
 		for _, q := range lane.Questions {
-			fmt.Fprintf(out, "%d. %s\n", q.Number, q.Text)
+			hanging(out, fmt.Sprintf("%d. ", q.Number), q.Text)
 			field(out, "why", q.Why)
 		}
 	}
@@ -96,11 +112,22 @@ func printAnalyses(out io.Writer, r supervisor.RoundResult) {
 
 // field prints a labelled text, its further lines lined up under the first.
 func field(out io.Writer, label, text string) {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return
+	if text = strings.TrimSpace(text); text != "" {
+		hanging(out, fmt.Sprintf("       %-10s ", label+":"), text)
 	}
-	fmt.Fprintf(out, "       %-10s %s\n", label+":", strings.ReplaceAll(text, "\n", "\n                  "))
+}
+
+// hanging prints a text behind a head, its further lines lined up under the
+// first. At a terminal, lines that are too long for it are broken between words;
+// elsewhere they stay whole, for they may be searched.
+func hanging(out io.Writer, head, text string) {
+	if file, ok := out.(*os.File); ok {
+		columns, _, err := term.GetSize(int(file.Fd()))
+		if room := columns - lipgloss.Width(head); err == nil && room > 20 {
+			text = lipgloss.Wrap(text, room, "")
+		}
+	}
+	fmt.Fprintf(out, "%s%s\n", head, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", lipgloss.Width(head))))
 }
 
 func indent(text string) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"pilothouse/actors"
 	"pilothouse/lanes"
 	"pilothouse/supervisor"
 )
@@ -12,6 +13,7 @@ import (
 type plainProgress struct {
 	out   io.Writer
 	phase map[string]string // last printed, by lane
+	title map[string]string // by lane, padded to one width
 }
 
 func (p *plainProgress) Watch(event any) {
@@ -21,13 +23,24 @@ func (p *plainProgress) Watch(event any) {
 		for _, notice := range m.Notices {
 			fmt.Fprintln(p.out, "note:", notice)
 		}
+		p.name(m.Lanes)
 	case lanes.Progress:
 		if p.phase[m.LaneID] != m.Phase {
 			p.phase[m.LaneID] = m.Phase
-			fmt.Fprintf(p.out, "%-14s %s (%s, %s)\n", m.LaneID, m.Phase, tokens(m.Usage), elapsed(m.Elapsed))
+			fmt.Fprintf(p.out, "%s  %s (%s, %s)\n", p.title[m.LaneID], m.Phase, tokens(m.Usage), elapsed(m.Elapsed))
 		}
 	case supervisor.LaneEnded:
-		fmt.Fprintf(p.out, "%-14s %s: %s\n", m.Lane.LaneID, m.Lane.Status, laneSummary(m.Lane))
+		fmt.Fprintf(p.out, "%s  %s: %s\n", p.title[m.Lane.LaneID], m.Lane.Status, laneSummary(m.Lane))
+	}
+}
+
+func (p *plainProgress) name(planned []actors.Lane) {
+	width := 0
+	for _, lane := range planned {
+		width = max(width, len(laneTitle(lane)))
+	}
+	for _, lane := range planned {
+		p.title[lane.Spec.ID] = fmt.Sprintf("%-*s", width, laneTitle(lane))
 	}
 }
 

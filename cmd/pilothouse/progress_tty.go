@@ -114,7 +114,11 @@ func (m *lanesModel) View() tea.View {
 	if m.started.IsZero() {
 		return tea.NewView("")
 	}
-	lines := []string{bold.Render(headline(m.round)), m.counts()}
+	head := headline(m.round)
+	if m.width > 0 && lipgloss.Width(head) > m.width { // an id that is cut off is of no use
+		head = strings.ReplaceAll(head, " · ", "\n  ")
+	}
+	lines := []string{bold.Render(head), m.counts()}
 	for _, notice := range m.round.Notices {
 		lines = append(lines, faint.Render("note: "+notice))
 	}

@@ -1,6 +1,7 @@
 package pijson_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -32,7 +33,7 @@ func benchmarkReader(b *testing.B, stream string) {
 		r := pijson.NewReader(strings.NewReader(stream), pijson.ReaderOptions{})
 		for {
 			e, err := r.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			f.Apply(e)

@@ -133,7 +133,7 @@ var patterns = []pattern{
 	{class: ClassModelUnknown, phrases: []string{
 		"unknown provider", "unknown model", "model not found", "model_not_found", "no such model",
 		"model does not exist", "invalid model", "is not a valid model", "no models available",
-		"no model selected", "not supported model", "unsupported model",
+		"no model selected", "not supported model", "unsupported model", "--list-models to see available models",
 	}},
 	{class: ClassAuth, phrases: []string{
 		"no api key", "incorrect api key", "invalid api key", "invalid x-api-key", "invalid_api_key",

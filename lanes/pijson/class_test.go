@@ -71,11 +71,12 @@ func TestProviderErrorsAreClassified(t *testing.T) {
 
 		"Provider finish_reason: content_filter": pijson.ClassFiltered,
 
-		"Error: Unknown provider \"nope\"":           pijson.ClassModelUnknown,
-		"404: {\"message\":\"no route\"}":            pijson.ClassModelUnknown,
-		"Model not found: sim/nosuch":                pijson.ClassModelUnknown,
-		`404 {"error":{"code":"model_not_found"}}`:   pijson.ClassModelUnknown,
-		"Error: No models available. Set an API key": pijson.ClassModelUnknown,
+		"Error: Unknown provider \"nope\"": pijson.ClassModelUnknown,
+		"404: {\"message\":\"no route\"}":  pijson.ClassModelUnknown,
+		"Model not found: sim/nosuch":      pijson.ClassModelUnknown,
+		"Error: Model \"nowhere/plain\" not found. Use --list-models to see available models.": pijson.ClassModelUnknown,
+		`404 {"error":{"code":"model_not_found"}}`:                                             pijson.ClassModelUnknown,
+		"Error: No models available. Set an API key":                                           pijson.ClassModelUnknown,
 
 		"Lock file is already being held": pijson.ClassStartContention,
 		"No API key found for sim.\nWarning: could not read auth.json: Lock file is already being held": pijson.ClassStartContention,

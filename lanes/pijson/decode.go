@@ -73,7 +73,9 @@ type wireResult struct {
 
 // wireContent is the content of an assistant message or a tool result. (That of
 // other roles may be a plain string, which reads as absent.)
-type wireContent []struct {
+type wireContent []wireBlock
+
+type wireBlock struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
@@ -138,7 +140,9 @@ func (w *wireEvent) event() Event {
 			e.Role = w.Message.Role
 		}
 	case KindMessageEnd:
-		w.message(&e)
+		if w.Message != nil {
+			w.Message.fill(&e)
+		}
 	case KindToolStart:
 		e.ToolCallID, e.ToolName = w.ToolCallID, w.ToolName
 		e.ToolArgs = cut(string(w.Args), ToolTextLimit)
@@ -176,11 +180,7 @@ func (w *wireEvent) event() Event {
 	return e
 }
 
-func (w *wireEvent) message(e *Event) {
-	m := w.Message
-	if m == nil {
-		return
-	}
+func (m *wireMessage) fill(e *Event) {
 	e.Role = m.Role
 	if m.Role != RoleAssistant && m.Role != RoleToolResult {
 		return

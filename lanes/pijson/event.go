@@ -160,6 +160,10 @@ type Message struct {
 	Usage *Usage
 }
 
+// stopped tells that the model ended the message of its own accord. Pi always gives a
+// reason; a stand-in for Pi may leave it out, and then the message did end.
+func (m *Message) stopped() bool { return m.StopReason == "stop" || m.StopReason == "" }
+
 // Retry describes one step of Pi's own retrying of provider calls.
 type Retry struct {
 	Attempt     int

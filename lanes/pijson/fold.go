@@ -181,7 +181,7 @@ func (f *Fold) assistant(m *Message) {
 	}
 	f.lastError = ""
 	f.retrying = false
-	f.answered = m.StopReason == "stop" && m.ToolCalls == 0 && strings.TrimSpace(m.Text) != ""
+	f.answered = m.stopped() && m.ToolCalls == 0 && strings.TrimSpace(m.Text) != ""
 	f.phase = "waiting"
 	if f.answered {
 		f.phase = "exiting"

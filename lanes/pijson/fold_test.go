@@ -197,6 +197,18 @@ func TestTheAnswerIsTheTextBlocksJoinedAndTrimmed(t *testing.T) {
 	}
 }
 
+func TestAMessageWithoutAStopReasonCountsAsEnded(t *testing.T) {
+	t.Parallel()
+	const line = `{"type":"message_end","message":{"role":"assistant","model":"m","content":[{"type":"text","text":"fine"}]}}`
+	v := judge(t, pijson.End{}, line)
+	expect(t, v, pijson.StatusComplete, pijson.ClassNone)
+	if v.Output != "fine" || v.Model != "m" || v.Turns != 1 {
+		t.Errorf("%+v", v)
+	}
+	v = judge(t, pijson.End{}, strings.Replace(line, `"model":"m"`, `"stopReason":"novelty"`, 1))
+	expect(t, v, pijson.StatusFailed, pijson.ClassProtocol)
+}
+
 func TestThePartialTextIsWhatWasSeenLast(t *testing.T) {
 	t.Parallel()
 	block := func(kind string, index, key, text string) string {

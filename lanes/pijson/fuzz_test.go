@@ -2,6 +2,7 @@ package pijson_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func FuzzFold(f *testing.F) {
 		fold := pijson.NewFold(pijson.FoldOptions{AllowedTools: readOnlyTools})
 		for {
 			e, err := r.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			fold.Apply(e)

@@ -74,8 +74,8 @@ func inconsistency(f *pijson.Fold, end pijson.End) string {
 		return "complete without an answer"
 	case complete && f.Trespass() != "":
 		return "complete although a foreign tool ran"
-	case complete && v.StopReason != "stop":
-		return "complete without the stop reason stop"
+	case complete && v.StopReason != "stop" && v.StopReason != "":
+		return "complete although the message did not stop by itself"
 	case (v.Status == pijson.StatusCancelled) != (v.Class == pijson.ClassCancelled):
 		return "cancelled is both a status and its class"
 	case v.Status == pijson.StatusCancelled && end.Cause != pijson.CauseCancelled:

@@ -118,10 +118,14 @@ func decodeLine(line []byte) (Event, bool) {
 			if e, ok := scanUpdate(line); ok {
 				return e, true
 			}
-		} else if e, need := peek(line); need != needWhole {
-			if need == needHead || finish(&e, line) {
-				return e, true
-			}
+			return decodeWhole(line)
+		}
+		e, need := peek(line)
+		if need == needHead || (need == needTail && finish(&e, line)) {
+			return e, true
+		}
+		if e, ok := scanAnswer(line); ok {
+			return e, true
 		}
 	}
 	return decodeWhole(line)
@@ -171,7 +175,7 @@ func peek(b []byte) (Event, need) {
 		if p, ok = after(p, `,"message":{"role":`); !ok {
 			break
 		}
-		if e.Role, p, ok = scanString(p[:min(len(p), maxTypeName)]); !ok {
+		if e.Role, _, ok = scanString(p[:min(len(p), maxTypeName)]); !ok {
 			break
 		}
 		if e.Kind == KindMessageStart || (e.Role != RoleAssistant && e.Role != RoleToolResult) {
@@ -301,10 +305,7 @@ func (r *Reader) skip() {
 // whole collects the rest of the line behind head and decodes it. An update line is
 // left as soon as its piece of text is complete.
 func (r *Reader) whole(head []byte) (Event, bool) {
-	role, kind := "", KindUnknown
-	if e, _ := peek(head); e.Kind != KindUnknown {
-		role, kind = e.Role, e.Kind
-	}
+	known, _ := peek(head)
 	update := hasPrefix(head, updatePrefix)
 	line := append(r.spill[:0], head...)
 	defer func() {
@@ -322,7 +323,7 @@ func (r *Reader) whole(head []byte) (Event, bool) {
 				r.skip()
 			}
 			r.stats.TooLong++
-			return Event{Kind: kind, Role: role, TooLong: true}, true
+			return Event{Kind: known.Kind, Type: known.Type, Role: known.Role, TooLong: true}, true
 		}
 		line = append(line, piece...)
 		if update && more && len(line) >= try {

@@ -66,6 +66,8 @@ func scanUpdate(b []byte) (Event, bool) {
 					e.ToolName, p, ok = scanString(p)
 				}
 			}
+		} else { // a cut before the id must not pass for the older generation
+			ok = hasPrefix(p, `,"partial":`) || hasPrefix(p, "}")
 		}
 	case KindToolCallEnd:
 		if p, ok = after(p, `,"toolCall":`); ok {
@@ -124,6 +126,49 @@ func scanToolCall(p []byte, e *Event) ([]byte, bool) {
 	}
 	call.fill(e)
 	return p[d.InputOffset():], true
+}
+
+const answerPrefix = `{"type":"message_end","message":{"role":"assistant","content":[`
+
+// scanAnswer reads the message_end of an assistant whose content is nothing but text,
+// which is the longest line that is needed whole. Only what follows the content is
+// left to encoding/json. It reports false for any other line.
+func scanAnswer(line []byte) (Event, bool) {
+	p, ok := after(line, answerPrefix)
+	if !ok {
+		return Event{}, false
+	}
+	var content wireContent
+	for !hasPrefix(p, "]") {
+		if len(content) > 0 {
+			if p, ok = after(p, ","); !ok {
+				return Event{}, false
+			}
+		}
+		block := wireBlock{Type: "text"}
+		if p, ok = after(p, `{"type":"text","text":`); !ok {
+			return Event{}, false
+		}
+		if block.Text, p, ok = scanString(p); !ok {
+			return Event{}, false
+		}
+		if p, ok = after(p, "}"); !ok {
+			return Event{}, false
+		}
+		content = append(content, block)
+	}
+	if !hasPrefix(p, `],"`) {
+		return Event{}, false
+	}
+	rest := append([]byte("{"), p[len("],"):len(p)-1]...)
+	var m wireMessage
+	if err := json.Unmarshal(rest, &m); err != nil || m.Role != "" || m.Content != nil {
+		return Event{}, false
+	}
+	m.Role, m.Content = RoleAssistant, content
+	e := Event{Kind: KindMessageEnd}
+	m.fill(&e)
+	return e, true
 }
 
 // scanTool reads the head of a tool_execution_* line: ids and, where the result

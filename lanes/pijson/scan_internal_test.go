@@ -3,6 +3,7 @@ package pijson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,6 +114,60 @@ func TestEveryRecordedUpdateTakesTheHotPath(t *testing.T) {
 	if updates < 300 {
 		t.Errorf("only %d updates", updates)
 	}
+}
+
+func TestEveryRecordedLineIsDecodedAsByEncodingJSON(t *testing.T) {
+	t.Parallel()
+	names, _ := filepath.Glob("testdata/*.jsonl")
+	answers := 0
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			line = bytes.TrimSuffix(line, []byte("\n"))
+			got, ok := decodeLine(line)
+			want, _ := decodeWhole(line)
+			if want.Kind == KindTurnEnd || want.Kind == KindUnknown {
+				want = Event{Kind: want.Kind, Type: want.Type}
+			}
+			if diff := cmp.Diff(want, got); !ok || diff != "" {
+				t.Errorf("%s: %t, %s (-json +scan):\n%s", name, ok, line, diff)
+			}
+			if _, ok := scanAnswer(line); ok {
+				answers++
+			}
+		}
+	}
+	if answers < 30 {
+		t.Errorf("only %d answers took the hot path", answers)
+	}
+}
+
+func TestTheScanOfAnAnswerAgreesWithEncodingJSON(t *testing.T) {
+	t.Parallel()
+	tails := []string{
+		`,"model":"m","stopReason":"stop"}}`, `,"usage":{"input":1},"stopReason":"error","errorMessage":"x"}}`, `,"model":7}}`, `,"usage":{"input":NaN}}}`,
+		`},"more":1}`, `}}`, `,"role":"user"}}`, `,"content":[]}}`, `,"x":1}`, `,`, ``, `,"model":"m"}`,
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		var blocks []string
+		for range rapid.IntRange(0, 3).Draw(rt, "blocks") {
+			text, _ := json.Marshal(textGen.Draw(rt, "text"))
+			format := rapid.SampledFrom([]string{`{"type":"text","text":%s}`, `{"type":"text","text":%s}`, `{"type":"text","text":%s,"x":1}`, `{"type":"toolCall","name":%s}`, `{"type":"text","text":7%s}`}).Draw(rt, "format")
+			blocks = append(blocks, fmt.Sprintf(format, text))
+		}
+		line := []byte(answerPrefix + strings.Join(blocks, ",") + "]" + rapid.SampledFrom(tails).Draw(rt, "tail"))
+		got, ok := scanAnswer(line)
+		if !ok {
+			return
+		}
+		want, ok := decodeWhole(line)
+		if diff := cmp.Diff(want, got); !ok || diff != "" {
+			rt.Fatalf("%s: %t (-json +scan):\n%s", line, ok, diff)
+		}
+	})
 }
 
 func TestUnquoteAgreesWithEncodingJSON(t *testing.T) {

@@ -2,6 +2,7 @@ package pijson_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,7 +23,7 @@ func readAll(t testing.TB, r io.Reader, o pijson.ReaderOptions) ([]pijson.Event,
 	var events []pijson.Event
 	for {
 		e, err := reader.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return events, reader.Stats()
 		}
 		if err != nil {

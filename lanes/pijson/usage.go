@@ -49,9 +49,7 @@ func (u *Usage) UnmarshalJSON(data []byte) error {
 		CacheWrite number          `json:"cacheWrite"`
 		Cost       json.RawMessage `json:"cost"`
 	}
-	if err := json.Unmarshal(data, &w); err != nil {
-		return nil //nolint:nilerr // a usage of another shape is no reason to lose the message
-	}
+	_ = json.Unmarshal(data, &w) // what cannot be read stays zero
 	*u = Usage{
 		Input:      w.Input.tokens(),
 		Output:     w.Output.tokens(),

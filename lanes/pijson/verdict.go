@@ -77,6 +77,11 @@ type Verdict struct {
 
 // Verdict judges a child that has ended. It may be called more than once; the same
 // events and end give the same verdict.
+//
+// A complete answer counts, whatever came after it: a child that we had to end, that
+// was cancelled or killed too late, or that left with an error status, is complete,
+// with a note. Without one, a lane that was cancelled is cancelled and every other is
+// failed.
 func (f *Fold) Verdict(end End) Verdict {
 	v := Verdict{
 		Cause:            end.Cause,
@@ -206,19 +211,15 @@ func (f *Fold) exited(end End) (Class, string) {
 	case f.last == nil || f.working:
 		return f.unfinished(end, killed)
 	}
-	switch f.last.StopReason {
-	case "length":
+	switch {
+	case f.last.StopReason == "length":
 		return ClassTruncated, "the model reached its limit of output tokens"
-	case "stop":
-		switch {
-		case f.last.ToolCalls > 0 || killed != "":
-		case f.retrying:
-			return ClassProtocol, "pi announced another attempt and ended without it"
-		default:
-			return ClassEmpty, ""
-		}
+	case !f.last.stopped() || f.last.ToolCalls > 0 || killed != "":
+		return f.unfinished(end, killed)
+	case f.retrying:
+		return ClassProtocol, "pi announced another attempt and ended without it"
 	}
-	return f.unfinished(end, killed)
+	return ClassEmpty, ""
 }
 
 // unfinished judges a child that ended in the middle of its work.

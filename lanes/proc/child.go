@@ -73,7 +73,7 @@ func (c *Child) Feed(task []byte) {
 	c.tasks.Go(func() {
 		// Ends at the latest when finish closes the pipe.
 		_, _ = c.pipes.stdin.Write(task)
-		c.pipes.stdin.Close()
+		_ = c.pipes.stdin.Close()
 	})
 }
 
@@ -165,11 +165,11 @@ func (c *Child) finish(exited bool) {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
-	c.pipes.stdin.Close()
+	_ = c.pipes.stdin.Close()
 	c.pipes.stdout.endWithin(drainBound)
 	c.pipes.stderr.endWithin(drainBound)
 	if c.pipes.tty != nil {
-		c.pipes.tty.master.Close()
+		_ = c.pipes.tty.master.Close()
 	}
 	c.tasks.Wait()
 	c.exit.Stderr, c.exit.StderrBytes = c.stderr.String(), c.stderr.total

@@ -76,20 +76,33 @@ func guard(orchestrator *os.File) {
 }
 
 // guardLink is the orchestrator's side. It starts the guard with the first
-// child and again when it was lost.
+// child, and again when it was lost while children live.
 type guardLink struct {
 	log    *slog.Logger
 	parent group
 
-	mu      sync.Mutex
-	live    map[string]record
-	process *os.Process
-	pipe    *os.File
-	off     bool // this program cannot be a guard, or the link is closed
+	mu       sync.Mutex
+	live     map[string]record
+	guard    *guardProcess
+	off      bool // this program cannot be a guard, or the link is closed
+	lost     int
+	watchers sync.WaitGroup
 }
 
-// guardPatience bounds how long a guard that does not read, or does not end, is waited for.
-const guardPatience = 2 * time.Second
+// guardProcess is one guard.
+type guardProcess struct {
+	process *os.Process
+	pipe    *os.File
+	gone    chan struct{} // closed when it is reaped
+}
+
+const (
+	// guardPatience bounds how long a guard that does not read, or does not end, is waited for.
+	guardPatience = 2 * time.Second
+	// guardRestarts is how often a guard that ended by itself is replaced at once;
+	// after that the next child brings a new one.
+	guardRestarts = 10
+)
 
 // add registers a child, or what is new about it. A guard is a safety net: when
 // it cannot be had, the child starts without it and the log says so.
@@ -97,10 +110,27 @@ func (g *guardLink) add(rec record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.live[rec.Child.Nonce] = rec
-	if g.process != nil && g.send(guardMessage{Add: &rec}) == nil {
+	if g.guard != nil && g.guard.send(guardMessage{Add: &rec}) == nil {
 		return
 	}
 	g.drop()
+	g.start()
+}
+
+func (g *guardLink) remove(nonce string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.live, nonce)
+	if g.guard != nil && g.guard.send(guardMessage{Remove: nonce}) != nil {
+		g.drop()
+		if len(g.live) > 0 {
+			g.start()
+		}
+	}
+}
+
+// start brings a guard that knows of everything that lives.
+func (g *guardLink) start() {
 	if g.off {
 		return
 	}
@@ -109,96 +139,110 @@ func (g *guardLink) add(rec record) {
 		g.log.Warn("children run without a guard process: the program does not call proc.GuardMain")
 		return
 	}
-	if err := g.start(); err != nil {
+	guard, err := startGuard()
+	if err == nil {
+		g.guard = guard
+		g.watchers.Go(func() { g.watch(guard) })
+		err = g.tellAll()
+	}
+	if err != nil {
 		g.drop()
 		g.log.Warn("children run without a guard process", "error", err)
 	}
 }
 
-func (g *guardLink) remove(nonce string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.live, nonce)
-	if g.process != nil && g.send(guardMessage{Remove: nonce}) != nil {
-		g.drop() // the next child brings a new one, which learns of all that live then
-	}
-}
-
-// start runs the guard and registers everything that lives.
-func (g *guardLink) start() error {
+func startGuard() (*guardProcess, error) {
 	program, err := selfProgram()
 	if err != nil {
-		return fmt.Errorf("start guard: %w", err)
+		return nil, fmt.Errorf("start guard: %w", err)
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("start guard: %w", err)
+		return nil, fmt.Errorf("start guard: %w", err)
 	}
-	defer theirs.Close()
+	defer func() { _ = theirs.Close() }()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
-		ours.Close()
-		return fmt.Errorf("start guard: %w", err)
+		_ = ours.Close()
+		return nil, fmt.Errorf("start guard: %w", err)
 	}
-	defer null.Close()
-	g.pipe = ours
-	g.process, err = os.StartProcess(program, []string{guardName}, &os.ProcAttr{
+	defer func() { _ = null.Close() }()
+	process, err := os.StartProcess(program, []string{guardName}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{envGuard + "=1", "GOMAXPROCS=2"},
 		Files: []*os.File{theirs, null, null},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return fmt.Errorf("start guard: %w", err)
+		_ = ours.Close()
+		return nil, fmt.Errorf("start guard: %w", err)
 	}
+	return &guardProcess{process: process, pipe: ours, gone: make(chan struct{})}, nil
+}
+
+func (g *guardLink) tellAll() error {
 	if g.parent.path != "" {
-		if err := g.send(guardMessage{Group: g.parent.path}); err != nil {
+		if err := g.guard.send(guardMessage{Group: g.parent.path}); err != nil {
 			return fmt.Errorf("tell guard: %w", err)
 		}
 	}
 	for _, rec := range g.live {
-		if err := g.send(guardMessage{Add: &rec}); err != nil {
+		if err := g.guard.send(guardMessage{Add: &rec}); err != nil {
 			return fmt.Errorf("tell guard: %w", err)
 		}
 	}
 	return nil
 }
 
-func (g *guardLink) send(m guardMessage) error {
+func (p *guardProcess) send(m guardMessage) error {
 	line, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(guardPatience))
-	_, err = g.pipe.Write(append(line, '\n'))
+	_ = p.pipe.SetWriteDeadline(time.Now().Add(guardPatience))
+	_, err = p.pipe.Write(append(line, '\n'))
 	return err
+}
+
+// watch reaps a guard and replaces it when it was lost. What was sent to it
+// while it died is not lost with it.
+func (g *guardLink) watch(guard *guardProcess) {
+	_, _ = guard.process.Wait()
+	close(guard.gone)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.guard != guard { // it was dropped
+		return
+	}
+	g.drop()
+	if g.lost++; g.lost <= guardRestarts && len(g.live) > 0 {
+		g.start()
+	}
 }
 
 // drop ends a guard that does not listen any more.
 func (g *guardLink) drop() {
-	if g.process != nil {
-		_ = g.process.Kill()
-		_, _ = g.process.Wait()
-		g.process = nil
+	if g.guard == nil {
+		return
 	}
-	if g.pipe != nil {
-		g.pipe.Close()
-		g.pipe = nil
-	}
+	_ = g.guard.process.Kill()
+	_ = g.guard.pipe.Close()
+	<-g.guard.gone
+	g.guard = nil
 }
 
 // close tells the guard that the orchestrator is done. It ends what is still
 // registered, then itself.
 func (g *guardLink) close() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.off = true
-	if g.process == nil {
-		return
+	guard := g.guard
+	g.guard, g.off = nil, true
+	g.mu.Unlock()
+	if guard != nil {
+		_ = guard.pipe.Close()
+		late := time.AfterFunc(guardPatience+sweepBound, func() { _ = guard.process.Kill() })
+		<-guard.gone
+		late.Stop()
 	}
-	g.pipe.Close()
-	late := time.AfterFunc(guardPatience+sweepBound, func() { _ = g.process.Kill() })
-	_, _ = g.process.Wait()
-	late.Stop()
-	g.process = nil
+	g.watchers.Wait()
 }

@@ -21,17 +21,17 @@ func openTerminal() (*terminal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
-	defer blocking.Close()
+	defer func() { _ = blocking.Close() }()
 	// The package leaves the master blocking; closing it beneath a reader would
 	// then neither end the read nor hang up the line.
 	fd, err := unix.FcntlInt(blocking.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
 		if err = unix.SetNonblock(fd, true); err != nil {
-			unix.Close(fd)
+			_ = unix.Close(fd)
 		}
 	}
 	if err != nil {
-		slave.Close()
+		_ = slave.Close()
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
 	return &terminal{master: os.NewFile(uintptr(fd), "terminal"), slave: slave}, nil
@@ -64,7 +64,7 @@ func launch(file string, argv []string, attr *os.ProcAttr, tty *terminal, own gr
 		if err != nil {
 			return nil, fmt.Errorf("open cgroup: %w", err)
 		}
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, fd
 	}
 	process, err := os.StartProcess(file, argv, attr)

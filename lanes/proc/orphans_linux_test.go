@@ -102,8 +102,7 @@ func TestSweepEndsWhatAKilledOrchestratorAndItsKilledGuardLeft(t *testing.T) {
 		o := newOrchestrator(t, options, nil)
 		spec, marker := stubbornFamily(t)
 		id := o.start(spec)
-		kill(t, guardOf(t, o.pid()))
-		kill(t, o.pid()) // it stays a zombie until the test ends, as under a parent that does not reap
+		o.killWithGuard() // it stays a zombie until the test ends, as under a parent that does not reap
 		if len(proctest.Survivors(marker)) == 0 {
 			t.Fatal("nothing was left, so the test shows nothing")
 		}
@@ -126,8 +125,7 @@ func TestSweepFindsTheCgroupsOfAnOrchestratorWithoutRecords(t *testing.T) {
 	o := newOrchestrator(t, proc.Options{}, nil)
 	spec, marker := stubbornFamily(t)
 	id := o.start(spec)
-	kill(t, guardOf(t, o.pid()))
-	kill(t, o.pid())
+	o.killWithGuard()
 	if _, err := proc.Sweep("", nil); err != nil {
 		t.Error(err)
 	}
@@ -137,13 +135,15 @@ func TestSweepFindsTheCgroupsOfAnOrchestratorWithoutRecords(t *testing.T) {
 	}
 }
 
-func TestALostGuardIsReplacedAtTheNextStart(t *testing.T) {
+func TestALostGuardIsReplaced(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, options proc.Options) {
 		o := newOrchestrator(t, options, nil)
 		spec, marker := stubbornFamily(t)
 		o.start(spec)
-		kill(t, guardOf(t, o.pid()))
+		first := guardOf(t, o.pid())
+		kill(t, first)
+		eventually(t, "there is a new guard", func() bool { return guardOf(t, o.pid()) != first })
 		o.start(spec)
 		kill(t, o.pid())
 		eventually(t, "the new guard ends both trees", func() bool { return len(proctest.Survivors(marker)) == 0 })
@@ -220,7 +220,7 @@ func TestTooFewDescriptorsFailTheStartCleanly(t *testing.T) {
 	bothModes(t, func(t *testing.T, options proc.Options) {
 		options.StateDir = t.TempDir()
 		o := newOrchestrator(t, options, nil)
-		spec, marker := stub(t, "--then", "hang")
+		spec, marker := stub(t, "--then", "hang", "--ready")
 		o.start(spec) // brings the guard
 		const never = 1000
 		before := o.send(order{Spec: proc.Spec{Path: "/does/not/exist"}, SpareFiles: new(never)}).OpenFiles
@@ -247,6 +247,17 @@ func TestTooFewDescriptorsFailTheStartCleanly(t *testing.T) {
 		o.finish()
 		noSurvivors(t, marker)
 	})
+}
+
+// killWithGuard kills the orchestrator and its guard, neither of which can do anything about the other.
+func (o *orchestrator) killWithGuard() {
+	o.t.Helper()
+	guard := guardOf(o.t, o.pid())
+	if err := syscall.Kill(o.pid(), syscall.SIGSTOP); err != nil {
+		o.t.Fatal(err)
+	}
+	kill(o.t, guard)
+	kill(o.t, o.pid())
 }
 
 // finish lets the orchestrator close in order.

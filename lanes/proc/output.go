@@ -34,7 +34,7 @@ func (o *output) Read(p []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	o.file.Close()
+	_ = o.file.Close()
 	if errors.Is(err, os.ErrClosed) {
 		err = io.EOF
 	}

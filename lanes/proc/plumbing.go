@@ -53,24 +53,24 @@ func (s *Spawner) layPipes() (*plumbing, error) {
 // closeTheirs closes the child's ends: while we hold them, our own never end.
 func (p *plumbing) closeTheirs() {
 	for _, f := range p.theirs {
-		f.Close()
+		_ = f.Close()
 	}
 	p.theirs = nil
 	if p.tty != nil {
-		p.tty.slave.Close()
+		_ = p.tty.slave.Close()
 	}
 }
 
 // close gives everything up after a start that failed.
 func (p *plumbing) close() {
 	p.closeTheirs()
-	p.stdin.Close()
+	_ = p.stdin.Close()
 	for _, o := range []*output{p.stdout, p.stderr} {
 		if o != nil {
-			o.file.Close()
+			_ = o.file.Close()
 		}
 	}
 	if p.tty != nil {
-		p.tty.master.Close()
+		_ = p.tty.master.Close()
 	}
 }

@@ -118,7 +118,7 @@ func killProcess(p process) bool {
 	}
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err == nil {
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 	}
 	if now, err := readProcess(p.pid); err != nil || now.ticks != p.ticks || now.zombie {
 		return false

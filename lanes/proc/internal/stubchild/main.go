@@ -187,7 +187,7 @@ func (s *stub) spawn(kind string) {
 
 func (s *stub) input() {
 	if s.closeStdin {
-		os.Stdin.Close()
+		_ = os.Stdin.Close()
 	}
 	var task []byte
 	if s.readStdin {
@@ -232,7 +232,7 @@ func (s *stub) end() {
 	case "hang":
 		hang()
 	case "close-stdout":
-		os.Stdout.Close()
+		_ = os.Stdout.Close()
 		hang()
 	case "spam":
 		signal.Ignore(syscall.SIGPIPE)

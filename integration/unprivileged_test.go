@@ -1,0 +1,36 @@
+//go:build unix
+
+package integration_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// nobody owns no files on any system.
+const nobody = 65534
+
+// startUnprivileged starts pilothouse as a user whom permissions bind: the
+// superuser passes them all. The workspace becomes that user's, then prepare runs.
+func (w *workspace) startUnprivileged(prepare func(), args ...string) *job {
+	w.t.Helper()
+	if os.Getuid() != 0 {
+		prepare()
+		return w.start(args...)
+	}
+	if err := filepath.WalkDir(w.dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, nobody, nobody)
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	prepare()
+	j := w.prepared(args...)
+	j.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	j.start()
+	return j
+}
