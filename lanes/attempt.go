@@ -97,7 +97,9 @@ func (a *attempt) start(ctx context.Context) *outcome {
 // follow feeds the child and reads it to its end.
 func (a *attempt) follow(ctx context.Context) (exit proc.Exit, readErr error) {
 	defer a.watch(ctx)()
-	a.child.Feed([]byte(a.spec.Task))
+	if ctx.Err() == nil { // a child that came too late costs nothing without a task
+		a.child.Feed([]byte(a.spec.Task))
+	}
 	readErr = a.read(a.child.Stdout())
 	a.startDrain() // the end of stdout without an exit is an end too (faults A8)
 	return a.child.Wait(), readErr

@@ -137,8 +137,12 @@ func TestALaneEndsAsItsChildrenDo(t *testing.T) {
 		{
 			name:   "a stdout that is closed before anything came",
 			limits: lanes.Limits{Drain: soon},
-			script: func(c *lanestest.Child) proc.Exit { c.CloseStdout(); c.AwaitEnd(); return lanestest.Killed("SIGKILL", 9) },
-			want:   end{Status: lanes.Failed, Class: pijson.ClassEmpty, Attempts: 1, Exit: "SIGKILL"},
+			script: func(c *lanestest.Child) proc.Exit {
+				c.CloseStdout()
+				c.AwaitEnd()
+				return lanestest.Killed("SIGKILL", 9)
+			},
+			want: end{Status: lanes.Failed, Class: pijson.ClassEmpty, Attempts: 1, Exit: "SIGKILL"},
 		},
 		{
 			name:   "a stdout that is closed after the answer",

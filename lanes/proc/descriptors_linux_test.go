@@ -19,14 +19,14 @@ func TestAChildGetsFourDescriptorsAndATerminalOnTheLast(t *testing.T) {
 	s := newSpawner(t, proc.Options{})
 	c := start(t, s, proc.Spec{Path: "sleep", Args: []string{"1000"}, Env: []string{"PATH=/usr/bin:/bin"}})
 	pid := c.Identity().PID
-	names := slices.DeleteFunc(files(t, fmt.Sprintf("/proc/%d/fd", pid)), func(fd string) bool {
-		// What the test itself was started with is passed on.
-		return len(fd) > 1 && descriptorFlags(t, "self", fd)&syscall.O_CLOEXEC == 0
+	eventually(t, "the child has descriptors 0 to 3 open, once the loader is done", func() bool {
+		names := slices.DeleteFunc(files(t, fmt.Sprintf("/proc/%d/fd", pid)), func(fd string) bool {
+			// What the test itself was started with is passed on.
+			return len(fd) > 1 && descriptorFlags(t, "self", fd)&syscall.O_CLOEXEC == 0
+		})
+		slices.Sort(names)
+		return slices.Equal(names, []string{"0", "1", "2", "3"})
 	})
-	slices.Sort(names)
-	if !slices.Equal(names, []string{"0", "1", "2", "3"}) {
-		t.Errorf("descriptors %v", names)
-	}
 	for fd, want := range []string{"pipe:", "pipe:", "pipe:", "/dev/pts/"} {
 		if link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)); !strings.HasPrefix(link, want) {
 			t.Errorf("descriptor %d is %s (%v), want %s", fd, link, err, want)

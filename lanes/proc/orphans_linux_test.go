@@ -103,12 +103,16 @@ func TestSweepEndsWhatAKilledOrchestratorAndItsKilledGuardLeft(t *testing.T) {
 		spec, marker := stubbornFamily(t)
 		id := o.start(spec)
 		o.killWithGuard() // it stays a zombie until the test ends, as under a parent that does not reap
-		if len(proctest.Survivors(marker)) == 0 {
+		if id.Cgroup == "" && len(proctest.Survivors(marker)) == 0 {
 			t.Fatal("nothing was left, so the test shows nothing")
 		}
 		report, err := proc.Sweep(options.StateDir, nil)
-		if err != nil || report.Closed != 1 || report.Kept != 0 || report.Killed == 0 {
+		if err != nil || report.Closed != 1 || report.Kept != 0 {
 			t.Errorf("sweep: %+v, %v", report, err)
+		}
+		// A sweep of another test may have been quicker with the cgroup.
+		if id.Cgroup == "" && report.Killed < 2 {
+			t.Errorf("the sweep ended %d processes", report.Killed)
 		}
 		noSurvivors(t, marker)
 		if left := files(t, options.StateDir); len(left) > 0 {
