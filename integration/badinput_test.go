@@ -35,7 +35,6 @@ func TestWrongWordsAreRefusedAndNothingIsTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	notExecutable := w.write("bin/plain", "#!/bin/sh\n")
-	before := tree(t, w.dir)
 	refine := func(args ...string) []string { return append([]string{"refine", path, "--model", "inherit"}, args...) }
 	for name, tt := range map[string]struct {
 		args []string
@@ -47,7 +46,7 @@ func TestWrongWordsAreRefusedAndNothingIsTouched(t *testing.T) {
 		"no such plan":               {[]string{"refine", "nowhere.md", "--model", "inherit"}, 2, "nowhere.md"},
 		"the plan is a directory":    {[]string{"refine", "docs", "--model", "inherit"}, 2, "docs is a directory"},
 		"the plan is empty":          {[]string{"refine", empty, "--model", "inherit"}, 2, empty + " is empty"},
-		"no reviewers":               {refine("--reviewers", "0"), 2, "--reviewers"},
+		"no reviewers":               {refine("--reviewers", "0"), 2, "--reviewers 0"},
 		"four reviewers":             {refine("--reviewers", "4"), 2, "--reviewers 4"},
 		"minus one reviewer":         {refine("--reviewers", "-1"), 2, "--reviewers -1"},
 		"reviewers are no number":    {refine("--reviewers", "x"), 2, "reviewers"},
@@ -78,6 +77,7 @@ func TestWrongWordsAreRefusedAndNothingIsTouched(t *testing.T) {
 		"pi is missing for refs":     {[]string{"analyze-refs", "--ref", "a=docs", "--model", "inherit", "--pi", "/nowhere/pi"}, 1, "/nowhere/pi"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			before := tree(t, w.dir)
 			w.run(tt.args...).checkRefused(t, tt.code, tt.word)
 			if names := changed(before, tree(t, w.dir)); len(names) != 0 {
 				t.Errorf("these files changed: %v", names)

@@ -73,7 +73,7 @@ func (e *OwnedError) Error() string {
 	if e.SessionID != "" {
 		who = "session " + e.SessionID + ", " + who
 	}
-	return fmt.Sprintf("run %s is %s (%s); end it there, or take the run over with --force", e.RunID, e.Reason, who)
+	return fmt.Sprintf("run %s is %s (%s); wait for it or end it there, then try again", e.RunID, e.Reason, who)
 }
 
 func (d RunDir) owned(record OwnerRecord, reason OwnedReason) error {

@@ -49,7 +49,8 @@ func TestAModeOnlyEditKeepsTheConfirmation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return value.(supervisor.ConfigResult).Config.Reviewer
+		result, _ := value.(supervisor.ConfigResult)
+		return result.Config.Reviewer
 	}
 	if r := role(supervisor.PlansAction{Mode: "current-session"}); r.Confirmed() || r.Mode != "current-session" {
 		t.Errorf("a mode edit forged a confirmation: %+v", r)
@@ -110,7 +111,8 @@ func TestRecordsAreStoredAndReturned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := value.(supervisor.StartRunResult).Run
+	started, _ := value.(supervisor.StartRunResult)
+	run := started.Run
 	value, err = b.system.Plans(ctx, b.session, supervisor.PlansAction{
 		Action: "record-decision", RunID: run.RunID,
 		Decision: &supervisor.DecisionParams{Question: "Which?", Options: []string{"a", "b"}, Answer: "a", AnswerSource: "user"},

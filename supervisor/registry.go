@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -157,7 +158,7 @@ func (g *registry) spawn(ctx actor.Context, to destination) (*actor.PID, error) 
 	props := actor.PropsFromProducer(to.spawn)
 	name := "run-" + to.run.runID
 	pid, err := ctx.SpawnNamed(props, name)
-	for n := 2; err == actor.ErrNameExists; n++ {
+	for n := 2; errors.Is(err, actor.ErrNameExists); n++ {
 		pid, err = ctx.SpawnNamed(props, fmt.Sprintf("%s~%d", name, n))
 	}
 	return pid, err

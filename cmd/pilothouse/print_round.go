@@ -124,10 +124,37 @@ func hanging(out io.Writer, head, text string) {
 	if file, ok := out.(*os.File); ok {
 		columns, _, err := term.GetSize(int(file.Fd()))
 		if room := columns - lipgloss.Width(head); err == nil && room > 20 {
-			text = lipgloss.Wrap(text, room, "")
+			text = wrap(text, room)
 		}
 	}
 	fmt.Fprintf(out, "%s%s\n", head, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", lipgloss.Width(head))))
+}
+
+// wrap breaks lines at blanks only, so that ids and paths stay in one piece. What
+// belongs to an item of a list stays behind its dash.
+func wrap(text string, room int) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		column, margin := 0, ""
+		if strings.HasPrefix(line, "- ") {
+			margin = "  "
+		}
+		for i, word := range strings.Split(line, " ") {
+			width := lipgloss.Width(word)
+			switch {
+			case i == 0:
+			case column+1+width > room:
+				out.WriteString("\n" + margin)
+				column = len(margin)
+			default:
+				out.WriteByte(' ')
+				column++
+			}
+			out.WriteString(word)
+			column += width
+		}
+	}
+	return out.String()
 }
 
 func indent(text string) string {

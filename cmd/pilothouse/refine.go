@@ -37,6 +37,9 @@ complete are not run again.`,
 			req.Session = a.session()
 			req.PlanPath = args[0]
 			req.Role = actors.Role(role)
+			if c.Flags().Changed("reviewers") && req.Reviewers == 0 { // to a request, 0 is the default
+				return &usageError{errors.New("--reviewers 0 is out of range: 1 to 3 reviewers can look at a plan")}
+			}
 			var err error
 			if req.Model, err = modelAnswer(c, model); err != nil {
 				return err

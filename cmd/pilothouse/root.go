@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/propagation"
 
 	"pilothouse/supervisor"
 )
@@ -35,7 +36,9 @@ func run(args []string, s streams) int {
 	a := &app{streams: s}
 	root := a.command()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	// A session that traces hands its context on in the environment (W3C form).
+	traced := propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": os.Getenv("TRACEPARENT")})
+	err := root.ExecuteContext(traced)
 	status := exitStatus(err)
 	if interrupted := interruptStatus(ctx); interrupted != 0 && err != nil {
 		status = interrupted

@@ -74,7 +74,7 @@ func Write(ctx context.Context, dir string, environ []string) (Sample, error) {
 		case errors.Is(err, exec.ErrNotFound):
 			return Sample{}, errors.New("git is not installed or not on the PATH; the demo needs it for its sample workspace")
 		case err != nil:
-			return Sample{}, fmt.Errorf("make the sample workspace: git: %w: %s", err, strings.TrimSpace(string(out)))
+			return Sample{}, fmt.Errorf("make the sample workspace %s: git: %w: %s", s.Workspace, err, strings.TrimSpace(string(out)))
 		}
 	}
 	return s, nil
