@@ -129,12 +129,12 @@ func TestARunIsStartedAndItsLedgersAreWritten(t *testing.T) {
 		t.Errorf("owner.json: %v", err)
 	}
 
-	// The keys of an entry, in order, are what the tool at the seed writes.
+	// The keys of an entry, in their order (spec: state 1.3).
 	for _, tt := range []struct {
 		ledger, keys string
 		args         []string
 	}{
-		{"decisions.jsonl", "question options answer answerSource recorded_at",
+		{"decisions.jsonl", "question options answer answer_source recorded_at",
 			[]string{"record-decision", "--runId", id, "--decision", `{"question":"Rye?","options":["yes","no"],"answer":"yes","answerSource":"user"}`}},
 		{"refs.jsonl", "title url kind retrieval localPath recorded_at",
 			[]string{"record-ref", "--runId", id, "--ref", `{"title":"Raft","url":"https://example.org","kind":"repo","retrieval":"clone","localPath":"refs/raft"}`}},

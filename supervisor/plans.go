@@ -82,7 +82,7 @@ type CheckpointParams struct {
 type ConfigResult struct {
 	Config    store.Config `json:"config"`
 	StateRoot string       `json:"stateRoot"`
-	Notices   []string     `json:"notices,omitzero"` // null only for show, which gives none
+	Notices   []string     `json:"notices,omitzero"` // show gives none
 	Hint      string       `json:"hint,omitempty"`
 }
 

@@ -224,25 +224,22 @@ func (d *demonstration) check(ctx context.Context, result supervisor.RoundResult
 		return &statusError{status}
 	}
 	faults := demoFaults(result)
-	for _, fault := range faults {
-		fmt.Fprintln(d.err, "pilothouse:", fault)
+	if len(faults) == 0 {
+		return nil
 	}
-	if len(faults) > 0 {
-		return &statusError{exitFailed}
-	}
-	return nil
+	fmt.Fprintf(d.err, "pilothouse: the demo did not go as written: %s\n", strings.Join(faults, ", "))
+	return &statusError{exitFailed}
 }
 
+// demoFaults is short: why a lane failed stands in the round.
 func demoFaults(result supervisor.RoundResult) []string {
 	var faults []string
 	for _, lane := range result.Lanes {
 		switch {
-		case lane.Error != nil:
-			faults = append(faults, fmt.Sprintf("lane %s %s: %s", lane.LaneID, lane.Status, oneLine(lane.Error.Message)))
 		case lane.Status != lanes.Complete:
-			faults = append(faults, fmt.Sprintf("lane %s %s", lane.LaneID, lane.Status))
+			faults = append(faults, fmt.Sprintf("%s %s", lane.LaneID, lane.Status))
 		case lane.WellFormed == nil || !*lane.WellFormed:
-			faults = append(faults, fmt.Sprintf("the answer of lane %s does not follow the grammar: %s", lane.LaneID, strings.Join(lane.Problems, "; ")))
+			faults = append(faults, lane.LaneID+" answered outside the grammar")
 		}
 	}
 	return faults
