@@ -94,6 +94,7 @@ func (s *services) host(session Session, root store.Root) (lanes.Host, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory for system prompts: %w", err)
 	}
+	s.sweep()
 	return &lanes.PiHost{Spawner: s.spawner, Command: command, Environ: session.Environ, Scratch: scratch}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -21,6 +22,10 @@ type Options struct {
 	Tracer trace.TracerProvider
 	// Now is the wall clock for what is written down; time.Now by default.
 	Now func() time.Time
+	// ChildrenDir is where identities of live children are kept, so that the next
+	// start can end those that a killed process left behind; "" keeps none. One
+	// directory serves all processes of a user.
+	ChildrenDir string
 }
 
 // System is the actor tree of one process with what it needs: a process starter
@@ -41,6 +46,7 @@ type services struct {
 	logger  *slog.Logger
 	now     func() time.Time
 	clock   *roundClock
+	sweep   func() // ends what dead processes left behind, at the first call only
 }
 
 // New starts a system. Close it, or children and goroutines leak.
@@ -54,14 +60,17 @@ func New(o Options) (*System, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	spawner, err := proc.NewSpawner(proc.Options{Logger: o.Logger})
+	spawner, err := proc.NewSpawner(proc.Options{StateDir: o.ChildrenDir, Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to start children: %w", err)
 	}
 	s := &System{
 		gone:     make(chan struct{}),
 		tracing:  newTracing(o.Tracer, o.Logger),
-		services: &services{work: newBackground(), spawner: spawner, logger: o.Logger, now: o.Now, clock: &roundClock{now: o.Now}},
+		services: &services{sweep: func() {}, work: newBackground(), spawner: spawner, logger: o.Logger, now: o.Now, clock: &roundClock{now: o.Now}},
+	}
+	if o.ChildrenDir != "" {
+		s.sweep = sync.OnceFunc(func() { s.work.wg.Go(func() { sweepChildren(o.ChildrenDir, o.Logger) }) })
 	}
 	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return o.Logger.With("component", "actors")
@@ -130,5 +139,17 @@ func (s *System) ask(ctx context.Context, watch Watch, begin func(caller *actor.
 				return nil, &ClosedError{}
 			}
 		}
+	}
+}
+
+// sweepChildren ends children of pilothouse processes that were killed. It runs
+// beside the first round: nothing of that round depends on it.
+func sweepChildren(dir string, logger *slog.Logger) {
+	report, err := proc.Sweep(dir, logger)
+	if err != nil {
+		logger.Warn("children of an earlier process not swept", "error", err)
+	}
+	if report.Killed > 0 {
+		logger.Info("children of an earlier process ended", "processes", report.Killed)
 	}
 }

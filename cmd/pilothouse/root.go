@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -166,7 +167,7 @@ func (a *app) withSystem(f func(*supervisor.System) error) (err error) {
 	if a.verbose {
 		logger = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	system, err := supervisor.New(supervisor.Options{Logger: logger})
+	system, err := supervisor.New(supervisor.Options{Logger: logger, ChildrenDir: childrenDir()})
 	if err != nil {
 		return err
 	}
@@ -176,6 +177,20 @@ func (a *app) withSystem(f func(*supervisor.System) error) (err error) {
 		err = errors.Join(err, system.Close(ctx))
 	}()
 	return f(system)
+}
+
+// childrenDir is where this user's pilothouse processes note their children: below
+// $XDG_STATE_HOME, by default ~/.local/state. Without a home there are no notes.
+func childrenDir() string {
+	base := os.Getenv("XDG_STATE_HOME")
+	if base == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "pilothouse", "children")
 }
 
 // oneLine keeps an error message a sentence: joined errors come on lines.
