@@ -54,7 +54,7 @@ func printStored(out io.Writer, r supervisor.RoundResult) {
 		}
 		if in := filepath.Dir(*lane.ResultFile); in != dir {
 			dir = in
-			fmt.Fprintf(out, "\nanswers in full, in %s:\n", dir)
+			fmt.Fprintf(out, "\nanswers in %s\n", dir)
 		}
 		fmt.Fprintf(out, "  %-14s %s\n", lane.LaneID, filepath.Base(*lane.ResultFile))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -90,7 +91,7 @@ func laneSummary(lane supervisor.LaneResult) string {
 	case lane.Status == lanes.Cancelled:
 		return "after " + elapsed(took)
 	case lane.Status == lanes.Failed && lane.Error != nil:
-		return fmt.Sprintf("%s: %s", lane.Error.Class, oneLine(lane.Error.Message))
+		return fmt.Sprintf("%s: %s", lane.Error.Class, firstLine(lane.Error.Message))
 	case lane.Reused:
 		return "answer of an earlier call reused"
 	}
@@ -115,4 +116,13 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// firstLine is enough of an error for a list; the whole of it stands in the result.
+func firstLine(text string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if more {
+		line += " …"
+	}
+	return line
 }

@@ -105,7 +105,7 @@ func (a *app) roundStatus(ctx context.Context, resume string, result supervisor.
 	}
 	for _, lane := range result.Lanes {
 		if lane.Error != nil {
-			fmt.Fprintf(a.err, "pilothouse: lane %s %s: %s\n", lane.LaneID, lane.Status, oneLine(lane.Error.Message))
+			fmt.Fprintf(a.err, "pilothouse: lane %s %s: %s\n", lane.LaneID, lane.Status, firstLine(lane.Error.Message))
 		}
 	}
 	fmt.Fprintf(a.err, "pilothouse: %d of %d lanes complete; %s\n", complete, len(result.Lanes), hint)

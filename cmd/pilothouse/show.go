@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -59,9 +60,11 @@ func (a *app) printRun(d supervisor.RunDetail) {
 			model = "inherit"
 		}
 		fmt.Fprintf(a.out, "\nround %s (%s, %s)\n", round.RoundID, round.Role, model)
+		table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 		for _, lane := range round.Lanes {
-			fmt.Fprintf(a.out, "  %-14s %-10s %s\n", laneName(lane), lane.Status, laneNote(d, lane))
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", laneName(lane), lane.Status, laneNote(d, lane))
 		}
+		_ = table.Flush() // as good as the other writes to stdout here
 	}
 }
 

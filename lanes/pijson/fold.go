@@ -75,7 +75,7 @@ func (f *Fold) Apply(e Event) {
 	}
 	switch e.Kind {
 	case KindAgentStart, KindTurnStart:
-		f.work("waiting")
+		f.work(f.afterTool())
 	case KindAgentEnd:
 		if e.WillRetry {
 			f.retrying = true
@@ -114,6 +114,15 @@ func (f *Fold) Apply(e Event) {
 	}
 }
 
+// afterTool is the phase until the model goes on: what it has been given, when
+// that is the result of a tool, for the call itself is often too short to be seen.
+func (f *Fold) afterTool() string {
+	if strings.HasPrefix(f.phase, "result: ") {
+		return f.phase
+	}
+	return "waiting"
+}
+
 // work notes that the child goes on: what was answered so far was not the end.
 func (f *Fold) work(phase string) {
 	f.phase = phase
@@ -140,7 +149,7 @@ func (f *Fold) message(e Event) {
 			f.generation = generationNew
 		}
 	case e.Role == RoleToolResult:
-		f.work("waiting")
+		f.work(f.afterTool())
 		if e.Message.Usage != nil {
 			f.usage = f.usage.Plus(*e.Message.Usage)
 		}

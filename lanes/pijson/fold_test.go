@@ -27,7 +27,7 @@ func TestProgressFollowsTheStream(t *testing.T) {
 		{toolUse("read"), "waiting", func(p pijson.Progress) bool { return p.Turns == 1 && p.Model == "plain" && p.Usage.Output == 10 }},
 		{`{"type":"tool_execution_start","toolCallId":"c1","toolName":"read","args":{}}`, "tool: read", func(p pijson.Progress) bool { return p.Tool == "read" }},
 		{`{"type":"tool_execution_end","toolCallId":"c1","toolName":"read","result":{},"isError":false}`, "result: read", func(p pijson.Progress) bool { return p.Tool == "" }},
-		{turnStart, "waiting", nil},
+		{turnStart, "result: read", nil}, // until the model goes on
 		{providerError("429 slow"), "waiting", func(p pijson.Progress) bool { return p.LastError == "429 slow" && p.Turns == 2 }},
 		{agentEnd(true), "waiting", nil},
 		{retryStart(2, "429 slow"), "retrying", func(p pijson.Progress) bool { return p.RetryAttempt == 2 && p.RetryMax == 3 }},
