@@ -2,8 +2,11 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"pilothouse/lanes"
 )
 
 // Limits of a tool result's text, those of pi's own tools (spec: subagents 4.1).
@@ -62,36 +65,54 @@ func section(role Role, o Outcome) string {
 	return title + "\n\n" + body
 }
 
-// truncate keeps the head of a text within the limits, at a line's end, and says
-// what is missing and where all of it is.
+// truncate keeps the head of a text within the limits and says what is missing
+// and where all of it is. It cuts inside a line only when the bytes run out, and
+// never inside a character.
 func truncate(text, stored string) string {
-	lines := strings.SplitAfter(text, "\n")
-	kept, size := 0, 0
-	for kept < len(lines) && kept < maxTextLines && size+len(lines[kept]) <= maxTextBytes {
-		size += len(lines[kept])
-		kept++
-	}
-	if kept == len(lines) {
-		return text
-	}
-	head := text[:size]
-	if kept == 0 { // one line longer than all we may show
-		end := maxTextBytes
-		for !utf8.RuneStart(text[end]) {
-			end--
-		}
+	head := text
+	if end := lineStart(text, maxTextLines); end < len(text) {
 		head = text[:end]
 	}
-	note := fmt.Sprintf("[Truncated: %d of %d lines, %d of %d bytes shown.", kept, len(lines), len(head), len(text))
+	if len(head) > maxTextBytes {
+		end := maxTextBytes
+		for !utf8.RuneStart(head[end]) {
+			end--
+		}
+		head = head[:end]
+	}
+	if len(head) == len(text) {
+		return text
+	}
+	head = strings.TrimRight(head, "\n")
+	note := fmt.Sprintf("[Truncated: %d of %d lines, %d of %d bytes shown.", lineCount(head), lineCount(text), len(head), len(text))
 	if stored != "" {
 		note += " The full answers are in " + stored + "."
 	}
-	return strings.TrimRight(head, "\n") + "\n\n" + note + "]"
+	return head + "\n\n" + note + "]"
+}
+
+func lineCount(text string) int { return strings.Count(text, "\n") + 1 }
+
+// lineStart returns where the line with the given number, from 0, starts; the
+// length of the text when there is none.
+func lineStart(text string, number int) int {
+	start := 0
+	for range number {
+		end := strings.IndexByte(text[start:], '\n')
+		if end < 0 {
+			return len(text)
+		}
+		start += end + 1
+	}
+	return start
 }
 
 // next tells the asking agent how the workflow goes on (spec: subagents 4.1, 4.2).
 func next(s Summary) string {
 	switch {
+	case !slices.ContainsFunc(s.Outcomes, func(o Outcome) bool { return o.Result.Status == lanes.Complete }):
+		return "Next: no lane has answered, so there is nothing to work with. Remove the cause named above and make the call again. " +
+			"If the model is not available, choose another: `plans set-role --modelSelector inherit|provider/model`, or --model for one call."
 	case s.Role == RefAnalyst:
 		return "Next: write REF_ANALYSIS.md in the run's artifact directory from these sections. " +
 			"Record coverage and gaps of every reference with `plans record-ref`. " +

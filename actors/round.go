@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -34,6 +35,7 @@ type round struct {
 	role              Role
 	host              lanes.Host
 
+	planned []Lane          // in batch order
 	open    map[string]Lane // lanes that have not been judged
 	batches [][]Lane        // those not yet started
 	running map[int]*actor.PID
@@ -46,10 +48,11 @@ type batchGone struct {
 	pid   *actor.PID
 }
 
-// NewRound makes the role actor of a round. It starts working at [lanes.Begin].
+// NewRound makes the role actor of a round of planned lanes, which are in the
+// order of their batches. It starts working at [lanes.Begin].
 func NewRound(id string, role Role, planned []Lane, host lanes.Host) actor.Producer {
 	return func() actor.Actor {
-		r := &round{id: id, role: role, host: host, open: map[string]Lane{}, running: map[int]*actor.PID{}}
+		r := &round{id: id, role: role, host: host, planned: planned, open: map[string]Lane{}, running: map[int]*actor.PID{}}
 		batch := -1
 		for _, lane := range planned {
 			r.open[lane.Spec.ID] = lane
@@ -88,14 +91,12 @@ func (r *round) Receive(ctx actor.Context) {
 
 // refuse reports the lanes that cannot run.
 func (r *round) refuse(ctx actor.Context) {
-	for id, lane := range r.open {
-		if lane.Refused != "" {
-			r.judge(ctx, lanes.Result{
-				LaneID: id, Status: lanes.Failed,
-				Error: &lanes.Failure{Class: pijson.ClassStartFailure, Message: lane.Refused},
-			})
+	r.judgeOpen(ctx, func(lane Lane) bool { return lane.Refused != "" }, func(lane Lane) lanes.Result {
+		return lanes.Result{
+			LaneID: lane.Spec.ID, Status: lanes.Failed,
+			Error: &lanes.Failure{Class: pijson.ClassStartFailure, Message: lane.Refused},
 		}
-	}
+	})
 }
 
 // next starts the next batch, or ends the round when there is none.
@@ -141,18 +142,25 @@ func (r *round) judge(ctx actor.Context, result lanes.Result) {
 	ctx.Send(ctx.Parent(), LaneJudged{r.id, outcome})
 }
 
+// judgeOpen judges the lanes that are open and chosen, in their order.
+func (r *round) judgeOpen(ctx actor.Context, chosen func(Lane) bool, result func(Lane) lanes.Result) {
+	for _, lane := range r.planned {
+		if _, open := r.open[lane.Spec.ID]; open && chosen(lane) {
+			r.judge(ctx, result(lane))
+		}
+	}
+}
+
 // cancel ends the running batch through its own kill ladders, and the waiting
 // lanes at once.
 func (r *round) cancel(ctx actor.Context, m lanes.Cancel) {
 	r.refuse(ctx)
-	for id, lane := range r.open {
-		if r.running[lane.Batch] == nil {
-			r.judge(ctx, lanes.Result{
-				LaneID: id, Status: lanes.Cancelled,
-				Error: &lanes.Failure{Class: pijson.ClassCancelled, Message: m.Reason},
-			})
+	r.judgeOpen(ctx, func(lane Lane) bool { return r.running[lane.Batch] == nil }, func(lane Lane) lanes.Result {
+		return lanes.Result{
+			LaneID: lane.Spec.ID, Status: lanes.Cancelled,
+			Error: &lanes.Failure{Class: pijson.ClassCancelled, Message: cmp.Or(m.Reason, pijson.ClassCancelled.Sentence())},
 		}
-	}
+	})
 	r.batches = nil
 	for _, pid := range r.running {
 		ctx.Send(pid, m)
@@ -171,11 +179,9 @@ func (r *round) batchEnded(ctx actor.Context, who *actor.PID) {
 // closeBatch accounts for what a dead batch left open, then goes on.
 func (r *round) closeBatch(ctx actor.Context, m batchGone) {
 	delete(r.running, m.index)
-	for id, lane := range r.open {
-		if lane.Batch == m.index {
-			r.judge(ctx, lost(id, r.Reason(m.pid)))
-		}
-	}
+	r.judgeOpen(ctx, func(lane Lane) bool { return lane.Batch == m.index }, func(lane Lane) lanes.Result {
+		return lost(lane.Spec.ID, r.Reason(m.pid))
+	})
 	r.next(ctx)
 }
 

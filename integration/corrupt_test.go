@@ -57,11 +57,12 @@ func TestABrokenCheckpointIsRefusedAndKeptAndHurtsNoOtherRun(t *testing.T) {
 			}
 		})
 	}
+	writeFile(t, checkpoint, broken["cut off"])
 	r := w.must(0, "refine", path, "--model", "inherit", "--json").round(t)
 	if r.RunID == run {
 		t.Error("the round went to the broken run")
 	}
-	if got := readFile(t, checkpoint); got != broken["empty"] && got != broken["null"] && len(got) > 1900 {
+	if got := readFile(t, checkpoint); got != broken["cut off"] {
 		t.Errorf("the broken checkpoint became %q", got)
 	}
 	if e := w.must(0, "runs"); !strings.Contains(e.stdout, r.RunID) || !strings.Contains(e.stdout+e.stderr, run) {

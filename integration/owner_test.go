@@ -88,24 +88,25 @@ func TestARunOfALivingProcessIsRefusedAndOneOfADeadProcessIsTakenOver(t *testing
 // the first one is not disturbed.
 func TestOfTwoRoundsOnOneRunTheSecondIsRefused(t *testing.T) {
 	t.Parallel()
-	slow := scriptedmodel.Step{Text: nothingFound, Chunks: 4, DelayMs: 500}
+	slow := scriptedmodel.Step{Text: nothingFound, Chunks: 4, DelayMs: 2000} // long enough for a second process to start and to be refused
 	w := newWorkspace(t, on("Goal:", slow))
 	path := w.write("PLAN.md", plan)
-	first := w.must(0, "refine", path, "--model", "sim/plain", "--json").round(t)
-	w.model.Reset()
+	started := w.plans("start-run", "--topic", "x", "--skill", "x", "--requestText", "x")
+	run, _ := started["run"].(map[string]any)
+	id, _ := run["run_id"].(string)
 
-	j := w.start("refine", path, "--model", "sim/plain", "--json")
+	j := w.start("refine", path, "--run", id, "--model", "sim/plain", "--json")
 	w.await(func(s scriptedmodel.Stats) bool { return s.Open == 1 })
-	w.run("refine", path, "--model", "sim/plain").checkRefused(t, 4, first.RunID)
+	w.run("refine", path, "--model", "sim/plain").checkRefused(t, 4, id)
 	e := j.wait()
 	if e.code != 0 {
 		t.Fatalf("the first round ended with %d: %s", e.code, e.stderr)
 	}
-	if r := e.round(t); r.RunID != first.RunID || r.Lanes[0].Status != "complete" {
+	if r := e.round(t); r.RunID != id || r.Lanes[0].Status != "complete" {
 		t.Errorf("round %+v", r)
 	}
-	if got := len(w.checkpoint(first.RunID).ReviewRounds); got != 2 {
-		t.Errorf("the checkpoint has %d rounds, want 2", got)
+	if got := len(w.checkpoint(id).ReviewRounds); got != 1 {
+		t.Errorf("the checkpoint has %d rounds, want 1", got)
 	}
 	w.checkPrivate()
 }

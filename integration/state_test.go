@@ -169,4 +169,8 @@ func (w *workspace) checkPrivate() {
 			w.t.Errorf("%s was left behind", name)
 		}
 	}
+	notes, err := os.ReadDir(filepath.Join(homeOf(w.env), ".local", "state", "pilothouse", "children"))
+	if err != nil || len(notes) != 0 {
+		w.t.Errorf("notes on children that are gone: %v, %v", notes, err)
+	}
 }

@@ -20,7 +20,20 @@ func (w *workspace) startUnprivileged(prepare func(), args ...string) *job {
 		prepare()
 		return w.start(args...)
 	}
-	if err := filepath.WalkDir(w.dir, func(path string, _ fs.DirEntry, err error) error {
+	for _, dir := range []string{w.dir, filepath.Dir(homeOf(w.env))} {
+		w.giveAway(dir)
+	}
+	prepare()
+	j := w.prepared(args...)
+	j.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	j.start()
+	return j
+}
+
+// giveAway makes a directory and all in it nobody's.
+func (w *workspace) giveAway(dir string) {
+	w.t.Helper()
+	if err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -28,9 +41,4 @@ func (w *workspace) startUnprivileged(prepare func(), args ...string) *job {
 	}); err != nil {
 		w.t.Fatal(err)
 	}
-	prepare()
-	j := w.prepared(args...)
-	j.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	j.start()
-	return j
 }

@@ -16,6 +16,10 @@ import (
 // however fast its child streams.
 const progressInterval = 100 * time.Millisecond
 
+// foreignToolGrace is how long pi may take to refuse a call of a tool that it was
+// not given; measured, it does so in the same breath.
+const foreignToolGrace = time.Second
+
 // attempt is one child from start to verdict. It runs on a goroutine of its own,
 // owned by the lane actor, and holds all clocks of the child.
 type attempt struct {
@@ -23,12 +27,17 @@ type attempt struct {
 	spec        Spec
 	limits      Limits    // with defaults
 	deadline    time.Time // of the whole lane
-	turns       int       // assistant messages that the lane has left
+	budget      budget
+	number      int // 1 for the first attempt of the lane
 	traceparent string
-	report      func(pijson.Progress) // called at most every progressInterval
+	// report is called at most every progressInterval; warning is "" while the
+	// lane is well within its budget.
+	report func(progress pijson.Progress, warning string)
 
 	mu      sync.Mutex
 	fold    *pijson.Fold
+	spool   *transcript
+	warning string
 	heard   bool // an event has come
 	stats   pijson.ReaderStats
 	cause   pijson.Cause // why we ended the child; the first cause wins
@@ -36,6 +45,7 @@ type attempt struct {
 	flush   *time.Timer // pending progress report
 	silence *time.Timer
 	drain   *time.Timer
+	foreign *time.Timer // runs while a tool outside the lane's list seems to run
 }
 
 // outcome is what an attempt came to.
@@ -51,6 +61,8 @@ type outcome struct {
 // ladder is done.
 func (a *attempt) run(ctx context.Context, warm Child) (result outcome) {
 	a.fold = pijson.NewFold(pijson.FoldOptions{AllowedTools: a.spec.Tools})
+	a.spool = openTranscript(a.spec.Transcript, a.number)
+	defer a.closeTranscript(&result)
 	defer func() {
 		if reason := recover(); reason != nil {
 			result = a.crashed(reason)
@@ -66,7 +78,26 @@ func (a *attempt) run(ctx context.Context, warm Child) (result outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	end := pijson.End{Code: exit.Code, Signal: exit.Signal, Cause: a.cause, Stderr: exit.Stderr, Err: readErr, Stats: a.stats}
-	return outcome{verdict: a.fold.Verdict(end), exit: exit, started: true}
+	result = outcome{verdict: a.fold.Verdict(end), exit: exit, started: true}
+	switch {
+	case a.warning == "":
+	case result.verdict.Class == pijson.ClassBudget:
+		result.verdict.Message += ": " + a.warning
+	default:
+		result.note(a.warning)
+	}
+	return result
+}
+
+// note adds a remark on a lane that went on all the same.
+func (o *outcome) note(text string) { o.verdict.Notes = append(o.verdict.Notes, text) }
+
+func (a *attempt) closeTranscript(result *outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.spool.close(); err != nil {
+		result.note("the transcript is not complete: " + err.Error())
+	}
 }
 
 // start starts a child, within the time of the lane. It returns the outcome of
@@ -138,6 +169,8 @@ func (a *attempt) take(event pijson.Event) (spent bool) {
 	defer a.mu.Unlock()
 	wasOver := a.over()
 	a.fold.Apply(event)
+	a.spool.take(event)
+	a.guardTools()
 	a.heard = true
 	a.silence.Reset(a.limits.Silence)
 	switch over := a.over(); {
@@ -149,7 +182,28 @@ func (a *attempt) take(event pijson.Event) (spent bool) {
 	if a.flush == nil {
 		a.flush = time.AfterFunc(progressInterval, a.flushProgress)
 	}
-	return event.Kind == pijson.KindMessageEnd && a.fold.Progress().Turns > a.turns
+	if event.Kind == pijson.KindMessageEnd {
+		a.warning, spent = a.budget.check(a.fold.Progress())
+	}
+	return spent
+}
+
+// guardTools ends a child in which a tool runs that the lane does not have. Pi
+// refuses such a call at once, which clears the suspicion, so it gets a moment.
+// The caller holds the lock.
+func (a *attempt) guardTools() {
+	if a.fold.Trespass() == "" || a.foreign != nil {
+		return
+	}
+	a.foreign = time.AfterFunc(foreignToolGrace, func() {
+		a.mu.Lock()
+		runs := a.fold.Trespass() != ""
+		a.foreign = nil
+		a.mu.Unlock()
+		if runs {
+			a.child.Terminate() // the verdict names the tool
+		}
+	})
 }
 
 // over tells that nothing but the child's exit is to come: it has answered, or
@@ -158,10 +212,11 @@ func (a *attempt) over() bool { return a.fold.Answered() || a.fold.Settled() }
 
 func (a *attempt) flushProgress() {
 	a.mu.Lock()
-	progress := a.fold.Progress()
+	progress, warning := a.fold.Progress(), a.warning
+	a.spool.flush()
 	a.flush = nil
 	a.mu.Unlock()
-	a.report(progress)
+	a.report(progress, warning)
 }
 
 // watch arms the clocks. The returned function disarms them; after it no clock
@@ -180,7 +235,7 @@ func (a *attempt) watch(ctx context.Context) (stop func()) {
 		stopCancel()
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		for _, timer := range []*time.Timer{whole, a.silence, a.drain, a.flush} {
+		for _, timer := range []*time.Timer{whole, a.silence, a.drain, a.flush, a.foreign} {
 			if timer != nil {
 				timer.Stop()
 			}

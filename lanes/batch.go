@@ -21,6 +21,7 @@ type batch struct {
 	begun     bool
 	warm      bool
 	cancelled *Cancel
+	stopping  bool
 	lanes     map[string]*actor.PID // by lane id, those still alive
 	histories map[string]*history   // by lane id
 	finished  map[string]bool
@@ -68,6 +69,8 @@ func (b *batch) Receive(ctx actor.Context) {
 		b.laneGone(ctx, m.Who)
 	case recheck:
 		b.giveUp(ctx, m)
+	case *actor.Stopping:
+		b.stopping = true
 	}
 }
 
@@ -89,11 +92,12 @@ func (b *batch) broadcast(ctx actor.Context, message any) {
 	}
 }
 
-// catchUp brings a lane that was restarted after a panic to where it was.
+// catchUp brings a lane that was restarted after a panic to where it was. One
+// that panicked while it stopped is about to be stopped again (see Supervision).
 func (b *batch) catchUp(ctx actor.Context, laneID string) {
 	pid := b.lanes[laneID]
 	switch {
-	case pid == nil:
+	case pid == nil || b.stopping || b.finished[laneID]:
 	case b.cancelled != nil:
 		ctx.Send(pid, *b.cancelled)
 	case b.begun:

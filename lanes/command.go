@@ -87,11 +87,11 @@ const newGenerationPackage = "@earendil-works/pi-coding-agent"
 // without running it: `pi --version` would cost as much as a small lane.
 func packageName(files []string) string {
 	for _, file := range files {
-		real, err := filepath.EvalSymlinks(file)
+		target, err := filepath.EvalSymlinks(file)
 		if err != nil {
 			continue
 		}
-		for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(target); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 			data, err := os.ReadFile(filepath.Join(dir, "package.json"))
 			if err != nil {
 				continue

@@ -83,6 +83,7 @@ type (
 	progressed struct {
 		work     *work
 		progress pijson.Progress
+		warning  string
 	}
 )
 
@@ -109,7 +110,7 @@ func (l *lane) Receive(ctx actor.Context) {
 		l.cancel(ctx, m)
 	case progressed:
 		if m.work == l.work {
-			l.tell(ctx, m.progress)
+			l.tell(ctx, m.progress, m.warning)
 		}
 	case worked:
 		if m.work == l.work {
@@ -211,12 +212,13 @@ func (l *lane) attempt(ctx actor.Context) {
 	self, root := ctx.Self(), ctx.ActorSystem().Root
 	run := &attempt{
 		host: l.host, spec: l.spec, limits: l.limits,
-		deadline: h.started.Add(l.limits.Lane), turns: l.limits.Turns - h.turns, traceparent: h.traceparent,
+		deadline: h.started.Add(l.limits.Lane), budget: budget{l.limits, h.turns, h.usage},
+		number: h.attempts, traceparent: h.traceparent,
 	}
 	warm := l.warm
-	l.tell(ctx, pijson.Progress{Phase: "starting"})
+	l.tell(ctx, pijson.Progress{Phase: "starting"}, "")
 	l.spawn(ctx, func(ctx context.Context, w *work) any {
-		run.report = func(p pijson.Progress) { root.Send(self, progressed{w, p}) }
+		run.report = func(p pijson.Progress, warning string) { root.Send(self, progressed{w, p, warning}) }
 		return run.run(ctx, warm)
 	})
 	l.warm = nil
@@ -237,11 +239,11 @@ func (l *lane) spawn(ctx actor.Context, task func(context.Context, *work) any) {
 	}()
 }
 
-func (l *lane) tell(ctx actor.Context, p pijson.Progress) {
+func (l *lane) tell(ctx actor.Context, p pijson.Progress, warning string) {
 	ctx.Send(ctx.Parent(), Progress{
 		LaneID: l.spec.ID, Status: Running, Phase: p.Phase, Tool: p.Tool,
 		Attempt: l.history.attempts, Turns: l.history.turns + p.Turns, Usage: l.history.usage.Plus(p.Usage), Model: p.Model,
-		Elapsed: l.history.duration(),
+		Elapsed: l.history.duration(), Warning: warning,
 	})
 }
 
@@ -252,7 +254,7 @@ func (l *lane) judge(ctx actor.Context, o outcome) {
 	if l.cancelled == nil {
 		remaining := l.limits.Lane - l.history.duration()
 		if delay, again := l.retries.next(o.verdict, l.history.attempts, remaining); again {
-			l.tell(ctx, pijson.Progress{Phase: fmt.Sprintf("waiting: %s, next attempt in %s", o.verdict.Class, delay.Round(100*time.Millisecond))})
+			l.tell(ctx, pijson.Progress{Phase: fmt.Sprintf("waiting: %s, next attempt in %s", o.verdict.Class, delay.Round(100*time.Millisecond))}, "")
 			l.spawn(ctx, func(ctx context.Context, _ *work) any {
 				due := time.NewTimer(delay)
 				defer due.Stop()

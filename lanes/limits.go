@@ -26,6 +26,12 @@ type Limits struct {
 	// Turns is the number of assistant messages, of all attempts together, after
 	// which the lane is ended.
 	Turns int `json:"turns,omitempty"`
+	// Tokens is the number of tokens of all attempts together, cache reads
+	// included, after which the lane is ended; negative for no limit.
+	Tokens int64 `json:"tokens,omitempty"`
+	// Cost is the price of all attempts together, in the dollars of pi's price
+	// table, after which the lane is ended; negative for no limit.
+	Cost float64 `json:"cost,omitempty"`
 }
 
 // Defaults of [Limits]. Pi itself may stay silent for minutes behind a start-up
@@ -39,6 +45,8 @@ const (
 	DefaultAttempts   = 3
 	DefaultRetryDelay = 2 * time.Second
 	DefaultTurns      = 200
+	DefaultTokens     = 20_000_000 // 200 turns of 100 000 tokens
+	DefaultCost       = 20.0
 )
 
 func (l Limits) withDefaults() Limits {
@@ -50,5 +58,7 @@ func (l Limits) withDefaults() Limits {
 		Attempts:   cmp.Or(l.Attempts, DefaultAttempts),
 		RetryDelay: cmp.Or(l.RetryDelay, DefaultRetryDelay),
 		Turns:      cmp.Or(l.Turns, DefaultTurns),
+		Tokens:     cmp.Or(l.Tokens, DefaultTokens),
+		Cost:       cmp.Or(l.Cost, DefaultCost),
 	}
 }

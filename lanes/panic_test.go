@@ -163,11 +163,11 @@ func TestALaneThatPanicsAtWorkEndsItsChildAndTriesAgain(t *testing.T) {
 	host := lanestest.NewHost(t, holding("done"))
 	stage := lanestest.Play(t, lanes.NewBatch([]lanes.Spec{spec("general")}, host), onPoke)
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	stage.SendTo("lane-general", lanestest.Traced(lanes.Begin{}, parent))
+	stage.SendTo(t, "lane-general", lanestest.Traced(lanes.Begin{}, parent))
 	first := host.Next(t, "general")
 	first.At(t, "work")
 	stage.Send(lanes.Begin{})
-	stage.SendTo("lane-general", poke{})
+	stage.SendTo(t, "lane-general", poke{})
 	second := host.Next(t, "general")
 	if !first.Waited() {
 		t.Error("the second child was started before the first was gone")
@@ -187,7 +187,7 @@ func TestALaneThatPanicsWhileItWaitsTriesAgainAtOnce(t *testing.T) {
 	host := lanestest.NewHost(t, inTurn(printing(lanestest.Code(0), lanestest.GivesUp("503 Service Unavailable")), answering("done")))
 	stage := begin(t, host, onPoke, limited("general", lanes.Limits{RetryDelay: 1 << 50, Lane: 1 << 60}))
 	lanestest.Await(t, stage, func(p lanes.Progress) bool { return strings.HasPrefix(p.Phase, "waiting: server") })
-	stage.SendTo("lane-general", poke{})
+	stage.SendTo(t, "lane-general", poke{})
 	if r := theResult(t, stage); r.Status != lanes.Complete || r.Attempts != 2 || r.Usage != times(4) {
 		t.Errorf("%s after %d attempts for %+v", r.Status, r.Attempts, r.Usage)
 	}
@@ -225,7 +225,7 @@ func TestALaneIsRestartedABoundedNumberOfTimes(t *testing.T) {
 	stage := begin(t, host, both(onPoke, afterTheChildren(t, host)), limited("general", lanes.Limits{Attempts: 10}))
 	for range lanes.LaneRestarts + 1 {
 		host.Next(t, "general").At(t, "work")
-		stage.SendTo("lane-general", poke{})
+		stage.SendTo(t, "lane-general", poke{})
 	}
 	r := theResult(t, stage)
 	wantInternal(t, r, "its actor failed with: poked")
@@ -239,7 +239,7 @@ func TestARestartIsNoFurtherAttempt(t *testing.T) {
 	host := lanestest.NewHost(t, holding("never"))
 	stage := begin(t, host, onPoke, limited("general", lanes.Limits{Attempts: 1}))
 	host.Next(t, "general").At(t, "work")
-	stage.SendTo("lane-general", poke{})
+	stage.SendTo(t, "lane-general", poke{})
 	r := theResult(t, stage)
 	wantInternal(t, r, "poked")
 	if r.Attempts != 1 || host.Starts("general") != 1 {

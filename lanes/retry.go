@@ -44,7 +44,8 @@ func newRetries(limits Limits) *retries {
 // lane's remaining time. A provider's Retry-After is honoured.
 func (r *retries) next(verdict pijson.Verdict, attempts int, remaining time.Duration) (time.Duration, bool) {
 	contended := contended(verdict)
-	if verdict.Status != pijson.StatusFailed || !(verdict.Retryable || contended) || attempts >= r.limit {
+	retryable := verdict.Status == pijson.StatusFailed && (verdict.Retryable || contended)
+	if !retryable || attempts >= r.limit {
 		return 0, false
 	}
 	var delay time.Duration

@@ -24,6 +24,9 @@ type Spec struct {
 	SystemPrompt string `json:"systemPrompt"`
 	// Task is the user message. It travels on stdin, never in argv.
 	Task string `json:"task"`
+	// Transcript is the file that what the lane says and does is appended to, as
+	// JSON lines of [TranscriptEntry]; "" keeps none.
+	Transcript string `json:"transcript,omitempty"`
 	// Limits bound the lane; zero fields take the defaults.
 	Limits Limits `json:"limits"`
 }
@@ -91,4 +94,6 @@ type Progress struct {
 	Usage   pijson.Usage  `json:"usage"`
 	Model   string        `json:"model,omitempty"`
 	Elapsed time.Duration `json:"elapsed"` // since the lane's first attempt
+	// Warning says that a budget of the lane is nearly used up, "" while none is.
+	Warning string `json:"warning,omitempty"`
 }

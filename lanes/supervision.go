@@ -43,22 +43,27 @@ func (s *Supervision) HandleFailure(_ *actor.ActorSystem, parent actor.Superviso
 	}
 	f.reason = reason
 	delay := f.wait.NextBackOff()
-	if _, whileStopping := message.(*actor.Stop); whileStopping {
-		// It would ignore a further Stop, and neither it nor its parent would ever
-		// end. A restart lets it release what it holds and makes it hear again; left
-		// alone after that it would live on (faults D54).
-		time.AfterFunc(restartDelay, func() {
-			parent.RestartChildren(child)
-			parent.StopChildren(child)
-		})
-		return
-	}
-	if delay == backoff.Stop {
+	// The timers only post system messages; the child's mailbox is suspended meanwhile.
+	_, whileStopping := message.(*actor.Stop)
+	switch {
+	case whileStopping:
+		time.AfterFunc(restartDelay, func() { stopAnew(parent, child) })
+	case s.Restarts == 0:
+		stopAnew(parent, child) // it may have been stopping, and have waited for children of its own
+	case delay == backoff.Stop:
 		parent.StopChildren(child)
-		return
+	default:
+		time.AfterFunc(delay, func() { parent.RestartChildren(child) })
 	}
-	// Only posts a system message; the child's mailbox is suspended meanwhile.
-	time.AfterFunc(delay, func() { parent.RestartChildren(child) })
+}
+
+// stopAnew stops a child that may have been stopping when it panicked. It would
+// ignore a further Stop then, and neither it nor its parent would ever end. A
+// restart lets it release what it holds and makes it hear again; left alone after
+// that it would live on (faults D54).
+func stopAnew(parent actor.Supervisor, child *actor.PID) {
+	parent.RestartChildren(child)
+	parent.StopChildren(child)
 }
 
 func (s *Supervision) waits() backoff.BackOff {

@@ -85,9 +85,9 @@ func TestAChildThatDiesWhileItIsWarmIsReplaced(t *testing.T) {
 
 func TestAChildWhoseWarmStartIsStillGoingOnIsEndedWithItsLane(t *testing.T) {
 	t.Parallel()
-	for name, give := range map[string]func(*lanestest.Stage){
-		"when the batch is stopped":      func(s *lanestest.Stage) { s.Stop() },
-		"when the actor is started anew": func(s *lanestest.Stage) { s.SendTo("lane-general", poke{}) },
+	for name, give := range map[string]func(*testing.T, *lanestest.Stage){
+		"when the batch is stopped":      func(_ *testing.T, s *lanestest.Stage) { s.Stop() },
+		"when the actor is started anew": func(t *testing.T, s *lanestest.Stage) { s.SendTo(t, "lane-general", poke{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +102,7 @@ func TestAChildWhoseWarmStartIsStillGoingOnIsEndedWithItsLane(t *testing.T) {
 			}
 			stage := warm(t, host, onPoke)
 			<-starting
-			give(stage)
+			give(t, stage)
 			first := host.Next(t, "general")
 			first.Terminated(t)
 			stage.Send(lanes.Begin{}) // the restarted lane goes on

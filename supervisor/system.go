@@ -2,8 +2,10 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -24,7 +26,8 @@ type Options struct {
 	Now func() time.Time
 	// ChildrenDir is where identities of live children are kept, so that the next
 	// start can end those that a killed process left behind; "" keeps none. One
-	// directory serves all processes of a user.
+	// directory serves all processes of a user. When it cannot be written, none
+	// are kept.
 	ChildrenDir string
 }
 
@@ -59,6 +62,12 @@ func New(o Options) (*System, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.ChildrenDir != "" {
+		if err := writable(o.ChildrenDir); err != nil {
+			o.Logger.Warn("children are not noted for a sweep after a crash", "error", err)
+			o.ChildrenDir = ""
+		}
 	}
 	spawner, err := proc.NewSpawner(proc.Options{StateDir: o.ChildrenDir, Logger: o.Logger})
 	if err != nil {
@@ -140,6 +149,20 @@ func (s *System) ask(ctx context.Context, watch Watch, begin func(caller *actor.
 			}
 		}
 	}
+}
+
+// writable makes a directory and tells whether files can be made in it. The notes
+// on children are a safety net; a home that is missing, full or read-only, as in
+// many containers, must not keep anybody from a review.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	probe, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // sweepChildren ends children of pilothouse processes that were killed. It runs

@@ -133,9 +133,24 @@ func (s *Stage) note(change func()) {
 func (s *Stage) Send(message any) { system().Root.Send(s.subject, message) }
 
 // SendTo sends a message to a descendant of the actor under test, such as
-// "batch-1/lane-general".
-func (s *Stage) SendTo(path string, message any) {
-	system().Root.Send(actor.NewPID(s.subject.Address, s.subject.Id+"/"+path), message)
+// "batch-1/lane-general", as soon as there is one.
+func (s *Stage) SendTo(t testing.TB, path string, message any) {
+	t.Helper()
+	pid := actor.NewPID(s.subject.Address, s.subject.Id+"/"+path)
+	timeout, poll := time.NewTimer(patience), time.NewTicker(time.Millisecond)
+	defer timeout.Stop()
+	defer poll.Stop()
+	for {
+		if _, ok := system().ProcessRegistry.GetLocal(pid.Id); ok {
+			system().Root.Send(pid, message)
+			return
+		}
+		select {
+		case <-poll.C:
+		case <-timeout.C:
+			t.Fatalf("there is no actor %s", path)
+		}
+	}
 }
 
 // Stop stops the actor under test, as a parent would that has given it up.

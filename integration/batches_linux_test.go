@@ -1,0 +1,75 @@
+package integration_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pilothouse/integration/scriptedmodel"
+)
+
+func TestSevenReferencesAreAnalysedInBatchesOfThree(t *testing.T) {
+	t.Parallel()
+	var rules []scriptedmodel.Rule
+	for i := range 7 {
+		rules = append(rules, readsItsOwn(fmt.Sprintf("r%d", i+1)))
+	}
+	w, heard := newListeningWorkspace(t, rules...)
+	args := []string{"analyze-refs", "--model", "sim/plain", "--json", "--context", "a bakery"}
+	for i := range 7 {
+		id := fmt.Sprintf("r%d", i+1)
+		args = append(args, "--ref", id+"="+w.reference(id))
+	}
+
+	j := w.start(args...)
+	most := w.mostChildren(j)
+	e := j.wait()
+	if e.code != 0 {
+		t.Fatalf("ended with %d: %s", e.code, e.stderr)
+	}
+	r := e.round(t)
+	if r.Role != "ref-analyst" || len(r.Lanes) != 7 {
+		t.Fatalf("role %s, %d lanes", r.Role, len(r.Lanes))
+	}
+	for i, lane := range r.Lanes {
+		want := fmt.Sprintf("ref-%d r%d %d complete", i+1, i+1, i/3+1)
+		if got := fmt.Sprintf("%s %s %d %s", lane.LaneID, lane.RefID, lane.Batch, lane.Status); got != want {
+			t.Errorf("lane %s, want %s", got, want)
+		}
+		if len(lane.Sections) == 0 || lane.Output != analysis {
+			t.Errorf("lane %s answered %q", lane.LaneID, lane.Output)
+		}
+		// The tool found the file by its relative name, so the child worked there.
+		if secret := "the secret of " + lane.RefID; !strings.Contains(heard(), secret) {
+			t.Errorf("the model never saw %q", secret)
+		}
+	}
+	if open := w.model.Stats().MaxOpen; open > 3 {
+		t.Errorf("%d requests were open at once", open)
+	}
+	if most > 3 || most < 2 {
+		t.Errorf("%d children lived at once", most)
+	}
+	// A batch begins when the one before is over.
+	ends, starts := map[int]time.Time{}, map[int]time.Time{}
+	for _, request := range w.model.Requests() {
+		for _, lane := range r.Lanes {
+			if !strings.Contains(request.User, "Reference id: "+lane.RefID+"\n") {
+				continue
+			}
+			if s := starts[lane.Batch]; s.IsZero() || request.Start.Before(s) {
+				starts[lane.Batch] = request.Start
+			}
+			if request.End.After(ends[lane.Batch]) {
+				ends[lane.Batch] = request.End
+			}
+		}
+	}
+	for batch := 2; batch <= 3; batch++ {
+		if starts[batch].Before(ends[batch-1]) {
+			t.Errorf("batch %d began at %v, before batch %d ended at %v", batch, starts[batch], batch-1, ends[batch-1])
+		}
+	}
+	w.checkPrivate()
+}
