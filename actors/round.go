@@ -3,6 +3,7 @@ package actors
 import (
 	"cmp"
 	"fmt"
+	"maps"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -35,10 +36,13 @@ type round struct {
 	role              Role
 	host              lanes.Host
 
-	planned []Lane          // in batch order
-	open    map[string]Lane // lanes that have not been judged
-	batches [][]Lane        // those not yet started
-	running map[int]*actor.PID
+	planned []Lane             // in batch order
+	open    map[string]Lane    // lanes that have not been judged
+	batches [][]Lane           // those that have no actor yet
+	running map[int]*actor.PID // batches by number, the spare one included
+	spare   int                // the batch whose children wait warm for their tasks, 0 for none
+	up      map[string]bool    // lanes whose child has printed its first event, or that are over
+	trace   map[string]string  // message headers of Begin, for the batches that begin later
 	ended   bool
 }
 
@@ -52,7 +56,7 @@ type batchGone struct {
 // order of their batches. It starts working at [lanes.Begin].
 func NewRound(id string, role Role, planned []Lane, host lanes.Host) actor.Producer {
 	return func() actor.Actor {
-		r := &round{id: id, role: role, host: host, planned: planned, open: map[string]Lane{}, running: map[int]*actor.PID{}}
+		r := &round{id: id, role: role, host: host, planned: planned, open: map[string]Lane{}, running: map[int]*actor.PID{}, up: map[string]bool{}}
 		batch := -1
 		for _, lane := range planned {
 			r.open[lane.Spec.ID] = lane
@@ -74,14 +78,21 @@ func NewRound(id string, role Role, planned []Lane, host lanes.Host) actor.Produ
 func (r *round) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case lanes.Begin:
+		if header := ctx.MessageHeader(); header != nil {
+			r.trace = header.ToMap()
+		}
 		r.refuse(ctx)
 		r.next(ctx)
 	case lanes.Cancel:
 		r.cancel(ctx, m)
 	case lanes.Progress:
 		ctx.Send(ctx.Parent(), LaneProgress{r.id, m})
+		if m.Status == lanes.Running && m.Phase != lanes.PhaseStarting {
+			r.laneUp(ctx, m.LaneID)
+		}
 	case lanes.Finished:
 		r.judge(ctx, m.Result)
+		r.laneUp(ctx, m.Result.LaneID)
 	case *actor.Terminated:
 		r.batchEnded(ctx, m.Who)
 	case batchGone:
@@ -99,34 +110,69 @@ func (r *round) refuse(ctx actor.Context) {
 	})
 }
 
-// next starts the next batch, or ends the round when there is none.
+// next begins the next batch when none is at work, or ends the round.
 func (r *round) next(ctx actor.Context) {
-	if len(r.running) > 0 || r.ended {
+	if r.ended || r.atWork() {
 		return
 	}
-	if len(r.batches) == 0 {
+	if r.spare == 0 && !r.spawnBatch(ctx) {
 		r.ended = true
 		ctx.Send(ctx.Parent(), RoundFinished{r.id})
 		ctx.Stop(ctx.Self())
 		return
 	}
-	batch := r.batches[0]
-	r.batches = r.batches[1:]
-	specs := make([]lanes.Spec, len(batch))
-	for i, lane := range batch {
-		specs[i] = lane.Spec
+	pid := r.running[r.spare]
+	r.spare = 0
+	ctx.Send(pid, &actor.MessageEnvelope{Header: maps.Clone(r.trace), Message: lanes.Begin{}})
+}
+
+func (r *round) atWork() bool {
+	for batch := range r.running {
+		if batch != r.spare {
+			return true
+		}
 	}
-	index := batch[0].Batch
-	pid, err := ctx.SpawnNamed(actor.PropsFromProducer(lanes.NewBatch(specs, r.host)), fmt.Sprintf("batch-%d", index))
-	if err != nil {
+	return false
+}
+
+// laneUp notes that a lane needs no more of what a start needs. When that is so
+// for all lanes at work, the children of the next batch are started: they wait at
+// their open stdin, and their tasks find them ready.
+func (r *round) laneUp(ctx actor.Context, laneID string) {
+	r.up[laneID] = true
+	if r.spare != 0 || !r.atWork() {
+		return
+	}
+	for _, lane := range r.planned {
+		if r.running[lane.Batch] != nil && lane.Refused == "" && !r.up[lane.Spec.ID] {
+			return
+		}
+	}
+	if r.spawnBatch(ctx) {
+		ctx.Send(r.running[r.spare], &actor.MessageEnvelope{Header: maps.Clone(r.trace), Message: lanes.Warm{}})
+	}
+}
+
+// spawnBatch spawns the next batch as the spare one. It is false when there is none.
+func (r *round) spawnBatch(ctx actor.Context) bool {
+	for len(r.batches) > 0 {
+		batch := r.batches[0]
+		r.batches = r.batches[1:]
+		specs := make([]lanes.Spec, len(batch))
+		for i, lane := range batch {
+			specs[i] = lane.Spec
+		}
+		index := batch[0].Batch
+		pid, err := ctx.SpawnNamed(actor.PropsFromProducer(lanes.NewBatch(specs, r.host)), fmt.Sprintf("batch-%d", index))
+		if err == nil {
+			r.running[index], r.spare = pid, index
+			return true
+		}
 		for _, lane := range batch {
 			r.judge(ctx, lost(lane.Spec.ID, err.Error()))
 		}
-		r.next(ctx)
-		return
 	}
-	r.running[index] = pid
-	ctx.Send(pid, lanes.Begin{})
+	return false
 }
 
 func (r *round) judge(ctx actor.Context, result lanes.Result) {
@@ -179,6 +225,9 @@ func (r *round) batchEnded(ctx actor.Context, who *actor.PID) {
 // closeBatch accounts for what a dead batch left open, then goes on.
 func (r *round) closeBatch(ctx actor.Context, m batchGone) {
 	delete(r.running, m.index)
+	if r.spare == m.index {
+		r.spare = 0
+	}
 	r.judgeOpen(ctx, func(lane Lane) bool { return lane.Batch == m.index }, func(lane Lane) lanes.Result {
 		return lost(lane.Spec.ID, r.Reason(m.pid))
 	})

@@ -16,6 +16,10 @@ import (
 // then on the child does not depend on ctx.
 type Host interface {
 	Start(ctx context.Context, spec Spec, traceparent string) (Child, error)
+	// Spare gives leave to start a child ahead of its task, within the host's
+	// budget of such children. The lane calls giveBack once, when the child has its
+	// task or is gone. Without leave the child is started when its task is due.
+	Spare() (giveBack func(), ok bool)
 }
 
 // Child is one pi process that a [Host] started.
@@ -27,7 +31,8 @@ type Child interface {
 	Stdout() io.Reader
 	// Terminate starts the kill ladder and returns at once. Idempotent.
 	Terminate()
-	// Wait returns when the child and its descendants are gone.
+	// Done is closed when the child and its descendants are gone, Wait returns then.
+	Done() <-chan struct{}
 	Wait() proc.Exit
 }
 
@@ -40,6 +45,19 @@ type PiHost struct {
 	Environ []string
 	// Scratch is the directory for system prompt files, 0700.
 	Scratch string
+	// Spares is the budget of children without a task, shared by all hosts of a
+	// process: its capacity. Nil allows none.
+	Spares chan struct{}
+}
+
+// Spare implements [Host].
+func (h *PiHost) Spare() (giveBack func(), ok bool) {
+	select {
+	case h.Spares <- struct{}{}:
+		return func() { <-h.Spares }, true
+	default:
+		return nil, false
+	}
 }
 
 // Variables of a child's environment.

@@ -34,6 +34,7 @@ type lane struct {
 	cancelled *Cancel // nil while not cancelled
 	work      *work   // nil when nothing runs
 	warm      Child   // a started child without a task
+	giveBack  func()  // the leave to have it, nil without
 	last      outcome // of the last attempt
 }
 
@@ -137,6 +138,11 @@ func (l *lane) startWarm(ctx actor.Context) {
 	if l.begun || l.cancelled != nil || l.work != nil || l.warm != nil {
 		return
 	}
+	giveBack, ok := l.host.Spare()
+	if !ok {
+		return
+	}
+	l.giveBack = giveBack
 	traceparent := traceparent(ctx)
 	l.spawn(ctx, func(ctx context.Context, _ *work) (report any) {
 		defer func() {
@@ -173,6 +179,7 @@ func (l *lane) take(ctx actor.Context, report any) {
 	case waited:
 		l.goOn(ctx)
 	case discarded:
+		l.endLeave()
 		l.finish(ctx)
 	}
 }
@@ -180,8 +187,19 @@ func (l *lane) take(ctx actor.Context, report any) {
 // takeWarm keeps a warm child, or puts it to work when Begin was faster.
 func (l *lane) takeWarm(ctx actor.Context, m warmed) {
 	l.warm = m.child
+	if l.warm == nil {
+		l.endLeave()
+	}
 	if l.begun || l.cancelled != nil {
 		l.goOn(ctx)
+	}
+}
+
+// endLeave gives the leave for a warm child back, if there is one.
+func (l *lane) endLeave() {
+	if l.giveBack != nil {
+		l.giveBack()
+		l.giveBack = nil
 	}
 }
 
@@ -215,13 +233,29 @@ func (l *lane) attempt(ctx actor.Context) {
 		deadline: h.started.Add(l.limits.Lane), budget: budget{l.limits, h.turns, h.usage},
 		number: h.attempts, traceparent: h.traceparent,
 	}
-	warm := l.warm
-	l.tell(ctx, pijson.Progress{Phase: "starting"}, "")
+	warm := l.liveSpare()
+	l.tell(ctx, pijson.Progress{Phase: PhaseStarting}, "")
 	l.spawn(ctx, func(ctx context.Context, w *work) any {
 		run.report = func(p pijson.Progress, warning string) { root.Send(self, progressed{w, p, warning}) }
 		return run.run(ctx, warm)
 	})
 	l.warm = nil
+	l.endLeave() // the child gets its task now
+}
+
+// liveSpare is the warm child, unless it has died while it waited: that costs the
+// lane nothing, its attempt starts a child of its own.
+func (l *lane) liveSpare() Child {
+	if l.warm == nil {
+		return nil
+	}
+	select {
+	case <-l.warm.Done():
+		l.warm.Wait()
+		return nil
+	default:
+		return l.warm
+	}
 }
 
 // spawn runs a task that takes time and returns its report. A task recovers from
@@ -347,6 +381,7 @@ func (l *lane) release() {
 		endChild(l.warm)
 		l.warm = nil
 	}
+	l.endLeave()
 }
 
 // endChild ends a child that nobody reads. It does not panic: it runs where

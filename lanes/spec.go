@@ -83,6 +83,9 @@ type Result struct {
 	Started time.Time `json:"started"`
 }
 
+// PhaseStarting is the phase of a lane until the first event of its child.
+const PhaseStarting = "starting"
+
 // Progress is a snapshot of a lane at work, at most ten a second.
 type Progress struct {
 	LaneID  string        `json:"laneId"`

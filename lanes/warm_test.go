@@ -12,6 +12,7 @@ import (
 // warm starts a batch of one lane whose child is started ahead of its task.
 func warm(t *testing.T, host *lanestest.Host, fault lanestest.Fault) *lanestest.Stage {
 	t.Helper()
+	host.Spares = 1
 	stage := lanestest.Play(t, lanes.NewBatch([]lanes.Spec{spec("general")}, host), fault)
 	stage.Send(lanes.Warm{})
 	return stage
@@ -76,10 +77,10 @@ func TestAChildThatDiesWhileItIsWarmIsReplaced(t *testing.T) {
 	t.Parallel()
 	host := lanestest.NewHost(t, inTurn(printing(lanestest.Killed("SIGKILL", 9)), answering("done")))
 	stage := warm(t, host, nil)
-	host.Next(t, "general")
+	<-host.Next(t, "general").Done()
 	stage.Send(lanes.Begin{})
-	if r := theResult(t, stage); r.Status != lanes.Complete || r.Attempts != 2 {
-		t.Errorf("%s after %d attempts", r.Status, r.Attempts)
+	if r := theResult(t, stage); r.Status != lanes.Complete || r.Attempts != 1 || host.Starts("general") != 2 {
+		t.Errorf("%s after %d attempts and %d starts, want a dead spare to cost nothing", r.Status, r.Attempts, host.Starts("general"))
 	}
 }
 

@@ -59,7 +59,8 @@ func printLongLine(b *testing.B, name, kind string, lineBytes int) seen {
 	const result, final = "the result", "the answer"
 	c := conversation{turns: []turn{{call: &call{tool: "read", path: "a.txt", result: result}}, {text: []string{final}}}}
 	unit := newConversation(size{turns: 1, resultBytes: 1 << 20}).turns[0].call.result
-	quoted := strings.Trim(quote(unit), `"`)
+	quoted := quote(unit)
+	quoted = quoted[1 : len(quoted)-1]
 	times := lineBytes/len(quoted) + 1
 	want := seen{Transcript: digestOf(final), Answer: digestOf(final)}
 	replaced := result

@@ -35,9 +35,10 @@ type Child struct {
 
 	termOnce, waitOnce sync.Once
 
-	mu     sync.Mutex
-	waited bool
-	points map[string]*point
+	mu      sync.Mutex
+	waited  bool
+	hasTask bool
+	points  map[string]*point
 }
 
 // point is a place in a script.
@@ -65,6 +66,10 @@ func (c *Child) Feed(task []byte) {
 	c.panicIn("Feed")
 	select {
 	case c.fed <- string(task):
+		c.mu.Lock()
+		c.hasTask = true
+		c.mu.Unlock()
+		c.host.fed()
 	default:
 	}
 }
@@ -88,6 +93,9 @@ func (c *Child) Terminate() {
 	c.termOnce.Do(func() { close(c.term) })
 }
 
+// Done implements lanes.Child.
+func (c *Child) Done() <-chan struct{} { return c.gone }
+
 // Wait implements lanes.Child.
 func (c *Child) Wait() proc.Exit {
 	c.panicIn("Wait")
@@ -95,8 +103,9 @@ func (c *Child) Wait() proc.Exit {
 	c.waitOnce.Do(func() {
 		c.mu.Lock()
 		c.waited = true
+		hadTask := c.hasTask
 		c.mu.Unlock()
-		c.host.waitedFor()
+		c.host.waitedFor(hadTask)
 	})
 	return c.exit
 }

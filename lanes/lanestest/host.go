@@ -2,6 +2,7 @@ package lanestest
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,9 @@ type Host struct {
 	Before func(ctx context.Context, spec lanes.Spec, number int) error
 	// Prepare, when set, changes a child before it runs.
 	Prepare func(*Child)
+	// Spares is how many children may be started ahead of their task; none by
+	// default.
+	Spares int
 
 	script Script
 
@@ -25,7 +29,9 @@ type Host struct {
 	arrivals map[string]chan *Child
 	children []*Child
 	alive    int
-	peak     int
+	atWork   int // children that have their task
+	peak     int // of atWork
+	spares   int // leaves that are out
 }
 
 // NewHost makes a host whose children all follow script. At the end of the test
@@ -63,7 +69,6 @@ func (h *Host) Start(ctx context.Context, spec lanes.Spec, traceparent string) (
 	h.mu.Lock()
 	h.children = append(h.children, c)
 	h.alive++
-	h.peak = max(h.peak, h.alive)
 	arrivals := h.lane(spec.ID)
 	h.mu.Unlock()
 	go c.play(h.script)
@@ -115,7 +120,7 @@ func (h *Host) Alive() int {
 	return h.alive
 }
 
-// Peak is the largest number of children that were alive at once.
+// Peak is the largest number of children that had their tasks at once.
 func (h *Host) Peak() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,13 +141,43 @@ func (h *Host) Complaints() []string {
 			complaints = append(complaints, "a child of lane "+c.Spec.ID+" was never waited for")
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.spares != 0 {
+		complaints = append(complaints, fmt.Sprintf("%d leaves for spares were not given back", h.spares))
+	}
 	return complaints
 }
 
-func (h *Host) waitedFor() {
+// Spare implements lanes.Host.
+func (h *Host) Spare() (giveBack func(), ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.spares >= h.Spares {
+		return nil, false
+	}
+	h.spares++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.spares--
+	}, true
+}
+
+func (h *Host) fed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.atWork++
+	h.peak = max(h.peak, h.atWork)
+}
+
+func (h *Host) waitedFor(fed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.alive--
+	if fed {
+		h.atWork--
+	}
 }
 
 // Code is the end of a child that exits by itself.
