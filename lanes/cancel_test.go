@@ -79,6 +79,7 @@ func TestALaneIsCancelledWhileItsChildIsWarm(t *testing.T) {
 			t.Parallel()
 			starting := make(chan struct{})
 			host := lanestest.NewHost(t, answering("never"))
+			host.Spares = 1
 			host.Before = func(ctx context.Context, _ lanes.Spec, _ int) error {
 				close(starting)
 				if during {
@@ -161,6 +162,7 @@ func TestACancelWithoutAReasonCancels(t *testing.T) {
 	t.Parallel()
 	starting := make(chan struct{})
 	host := lanestest.NewHost(t, answering("never"))
+	host.Spares = 1
 	host.Before = func(ctx context.Context, _ lanes.Spec, _ int) error {
 		close(starting)
 		<-ctx.Done()

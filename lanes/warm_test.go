@@ -7,6 +7,7 @@ import (
 
 	"pilothouse/lanes"
 	"pilothouse/lanes/lanestest"
+	"pilothouse/lanes/proc"
 )
 
 // warm starts a batch of one lane whose child is started ahead of its task.
@@ -73,9 +74,12 @@ func TestAFailedWarmStartCostsNothing(t *testing.T) {
 	}
 }
 
+// dying ends before it has a task.
+func dying(*lanestest.Child) proc.Exit { return lanestest.Killed("SIGKILL", 9) }
+
 func TestAChildThatDiesWhileItIsWarmIsReplaced(t *testing.T) {
 	t.Parallel()
-	host := lanestest.NewHost(t, inTurn(printing(lanestest.Killed("SIGKILL", 9)), answering("done")))
+	host := lanestest.NewHost(t, inTurn(dying, answering("done")))
 	stage := warm(t, host, nil)
 	<-host.Next(t, "general").Done()
 	stage.Send(lanes.Begin{})

@@ -69,6 +69,7 @@ func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req A
 	if err != nil {
 		return destination{}, err
 	}
+	transcribe(root, a.runID, a.roundID, a.lanes)
 	a.full = filepath.Join(rounds.Reviews, "reviews")
 	a.record = store.RoundRecord{RoundID: a.roundID, Role: string(a.role), Model: a.model, Context: req.Context, StartedAt: s.now()}
 	for _, lane := range a.lanes {

@@ -95,7 +95,16 @@ func (s *services) host(session Session, root store.Root) (lanes.Host, error) {
 		return nil, fmt.Errorf("make the directory for system prompts: %w", err)
 	}
 	s.sweep()
-	return &lanes.PiHost{Spawner: s.spawner, Command: command, Environ: session.Environ, Scratch: scratch}, nil
+	return &lanes.PiHost{Spawner: s.spawner, Command: command, Environ: session.Environ, Scratch: scratch, Spares: s.spares}, nil
+}
+
+// transcribe names the file that each lane's transcript goes to. Transcripts are a
+// cache: they may be deleted at any time.
+func transcribe(root store.Root, runID, roundID string, planned []actors.Lane) {
+	dir := filepath.Join(root.Dir, "cache", "pilothouse", "transcripts", runID)
+	for i := range planned {
+		planned[i].Spec.Transcript = filepath.Join(dir, roundID+"__"+planned[i].Spec.ID+".jsonl")
+	}
 }
 
 func piCommand(session Session) (lanes.Command, error) {

@@ -305,6 +305,7 @@ func (s *services) planRound(a *assignment, run store.RunDir, config store.Confi
 	if err != nil {
 		return err
 	}
+	transcribe(run.Root, run.ID, a.roundID, planned)
 	a.spec = &store.RoundSpec{
 		RoundID: a.roundID, Role: string(w.role), Target: w.target, Plan: &plan.identity, Focus: w.focus, Context: w.context,
 	}

@@ -38,10 +38,13 @@ type LaneResult struct {
 	Exit       ExitResult     `json:"exit"`
 	Error      *lanes.Failure `json:"error"`      // null iff complete
 	ResultFile *string        `json:"resultFile"` // absolute; null when nothing was stored
-	Output     string         `json:"output"`
-	Reused     bool           `json:"reused,omitempty"`
-	Notes      []string       `json:"notes,omitempty"`
-	Stderr     string         `json:"stderr,omitempty"` // of a lane that is not complete
+	// Transcript is the file of what the lane said and did; null when it did not
+	// run in this call. It is a cache and may be deleted.
+	Transcript *string  `json:"transcript"`
+	Output     string   `json:"output"`
+	Reused     bool     `json:"reused,omitempty"`
+	Notes      []string `json:"notes,omitempty"`
+	Stderr     string   `json:"stderr,omitempty"` // of a lane that is not complete
 
 	// WellFormed tells whether the answer fits the role's grammar; null when
 	// there is no answer. Problems say what is off.
@@ -81,6 +84,9 @@ func newLaneResult(o actors.Outcome, resultFile string) LaneResult {
 		Exit:       ExitResult{Code: o.Result.Exit.Code, Signal: optional(o.Result.Exit.Signal)},
 		Error:      o.Result.Error, ResultFile: optional(resultFile), Output: o.Result.Output,
 		Reused: o.Reused, Notes: o.Result.Notes, Problems: o.Report.Problems,
+	}
+	if !o.Reused && o.Result.Attempts > 0 {
+		r.Transcript = optional(o.Lane.Spec.Transcript)
 	}
 	if o.Lane.Ref != nil {
 		r.RefID, r.Batch = o.Lane.Ref.ID, o.Lane.Batch

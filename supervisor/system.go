@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
+	"pilothouse/lanes"
 	"pilothouse/lanes/proc"
 )
 
@@ -41,6 +42,11 @@ type System struct {
 	*services
 }
 
+// maxSpares bounds the children of this process that wait warm for their tasks. Each
+// is an idle Node process of some 70 MB (Pi fact §9); two rounds can have a whole
+// batch ready.
+const maxSpares = 2 * lanes.BatchSize
+
 // services are what the actors of the tree share. All are safe for concurrent
 // use and none changes after start.
 type services struct {
@@ -49,7 +55,8 @@ type services struct {
 	logger  *slog.Logger
 	now     func() time.Time
 	clock   *roundClock
-	sweep   func() // ends what dead processes left behind, at the first call only
+	spares  chan struct{} // leaves for children that wait warm for their tasks
+	sweep   func()        // ends what dead processes left behind, at the first call only
 }
 
 // New starts a system. Close it, or children and goroutines leak.
@@ -76,7 +83,7 @@ func New(o Options) (*System, error) {
 	s := &System{
 		gone:     make(chan struct{}),
 		tracing:  newTracing(o.Tracer, o.Logger),
-		services: &services{sweep: func() {}, work: newBackground(), spawner: spawner, logger: o.Logger, now: o.Now, clock: &roundClock{now: o.Now}},
+		services: &services{sweep: func() {}, work: newBackground(), spawner: spawner, logger: o.Logger, now: o.Now, clock: &roundClock{now: o.Now}, spares: make(chan struct{}, maxSpares)},
 	}
 	if o.ChildrenDir != "" {
 		s.sweep = sync.OnceFunc(func() { s.work.wg.Go(func() { sweepChildren(o.ChildrenDir, o.Logger) }) })

@@ -29,6 +29,9 @@ Answers are stored in the active run, or beside the runs when there is none.`,
 		Example: `  pilothouse analyze-refs --ref raft=../refs/raft --ref viewstamp=../refs/vr --model inherit`,
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkLimits(req.Limits); err != nil {
+				return err
+			}
 			req.Session = a.session()
 			var err error
 			if req.Refs, err = a.references(refs, file); err != nil {
@@ -43,6 +46,7 @@ Answers are stored in the active run, or beside the runs when there is none.`,
 	flags := c.Flags()
 	flags.StringArrayVar(&refs, "ref", nil, "a reference as `ID=DIR`; may be repeated")
 	flags.StringVar(&file, "refs", "", "read references from this JSON `file`")
+	addLimits(flags, &req.Limits)
 	flags.StringVar(&req.Context, "context", "", "what the target repository is about, for the analysts")
 	flags.StringVar(&model, "model", "", "answer the model question for this call: inherit or provider/model")
 	return c

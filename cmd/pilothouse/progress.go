@@ -34,7 +34,7 @@ func (a *app) newProgress() progress {
 	case "tty":
 		return newLiveProgress(a.err)
 	case "plain":
-		return &plainProgress{out: a.err, phase: map[string]string{}, title: map[string]string{}}
+		return &plainProgress{out: a.err, phase: map[string]string{}, title: map[string]string{}, warned: map[string]bool{}}
 	default:
 		return noProgress{}
 	}

@@ -11,9 +11,10 @@ import (
 
 // plainProgress prints a line when something changes: for logs and pipes.
 type plainProgress struct {
-	out   io.Writer
-	phase map[string]string // last printed, by lane
-	title map[string]string // by lane, padded to one width
+	out    io.Writer
+	phase  map[string]string // last printed, by lane
+	title  map[string]string // by lane, padded to one width
+	warned map[string]bool   // by lane
 }
 
 func (p *plainProgress) Watch(event any) {
@@ -25,6 +26,10 @@ func (p *plainProgress) Watch(event any) {
 		}
 		p.name(m.Lanes)
 	case lanes.Progress:
+		if m.Warning != "" && !p.warned[m.LaneID] {
+			p.warned[m.LaneID] = true
+			fmt.Fprintf(p.out, "%s  warning: %s\n", p.title[m.LaneID], m.Warning)
+		}
 		if p.phase[m.LaneID] != m.Phase {
 			p.phase[m.LaneID] = m.Phase
 			fmt.Fprintf(p.out, "%s  %s (%s, %s)\n", p.title[m.LaneID], m.Phase, tokens(m.Usage), elapsed(m.Elapsed))

@@ -174,6 +174,9 @@ func (m *lanesModel) laneLine(row laneRow, titles int) string {
 		if row.progress.Attempt > 1 {
 			line += fmt.Sprintf(" · attempt %d", row.progress.Attempt)
 		}
+		if row.progress.Warning != "" {
+			line += " · " + bad.Render(row.progress.Warning)
+		}
 		return line
 	default:
 		return line + faint.Render("queued")

@@ -34,6 +34,9 @@ complete are not run again.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkLimits(req.Limits); err != nil {
+				return err
+			}
 			req.Session = a.session()
 			req.PlanPath = args[0]
 			req.Role = actors.Role(role)
@@ -55,6 +58,7 @@ complete are not run again.`,
 	flags.StringVar(&req.Context, "context", "", "background `text` for the lanes")
 	flags.StringVar(&model, "model", "", "answer the model question for this call: inherit or provider/model")
 	flags.StringVar(&req.RunID, "run", "", "`id` of the run to work in")
+	addLimits(flags, &req.Limits)
 	flags.StringVar(&req.ResumeRoundID, "resume-round", "", "continue the round with this `id`")
 	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"reviewer", "criticizer"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("target", cobra.FixedCompletions([]string{"plan", "implementation"}, cobra.ShellCompDirectiveNoFileComp))

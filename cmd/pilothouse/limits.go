@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"pilothouse/lanes"
+)
+
+// addLimits adds the flags that bound each lane of a round.
+func addLimits(flags *pflag.FlagSet, limits *lanes.Limits) {
+	for _, limit := range []struct {
+		name, usage string
+		value       *time.Duration
+		preset      time.Duration
+	}{
+		{"lane-timeout", "time for a lane, all its attempts together", &limits.Lane, lanes.DefaultLane},
+		{"first-event-timeout", "time for a child's first event", &limits.FirstEvent, lanes.DefaultFirstEvent},
+		{"silence-timeout", "longest time without an event", &limits.Silence, lanes.DefaultSilence},
+		{"drain-timeout", "time for a child to exit after its answer", &limits.Drain, lanes.DefaultDrain},
+	} {
+		flags.DurationVar(limit.value, limit.name, limit.preset, limit.usage)
+	}
+	flags.IntVar(&limits.Attempts, "attempts", lanes.DefaultAttempts, "children that a lane may use one after the other")
+	flags.IntVar(&limits.Turns, "max-turns", lanes.DefaultTurns, "assistant messages before a lane is ended")
+	flags.Int64Var(&limits.Tokens, "max-tokens", lanes.DefaultTokens, "tokens, cache reads included, before a lane is ended; -1 for no limit")
+	flags.Float64Var(&limits.Cost, "max-cost", lanes.DefaultCost, "dollars before a lane is ended; -1 for no limit")
+}
+
+// checkLimits refuses limits that no lane could keep.
+func checkLimits(limits lanes.Limits) error {
+	for name, value := range map[string]time.Duration{
+		"lane-timeout": limits.Lane, "first-event-timeout": limits.FirstEvent,
+		"silence-timeout": limits.Silence, "drain-timeout": limits.Drain,
+	} {
+		if value <= 0 {
+			return &usageError{fmt.Errorf("--%s %s is not a positive time", name, value)}
+		}
+	}
+	if limits.Attempts < 1 || limits.Turns < 1 {
+		return &usageError{fmt.Errorf("--attempts and --max-turns take a number from 1")}
+	}
+	return nil
+}
