@@ -38,9 +38,6 @@ func StartRun(root Root, request StartRunRequest, now time.Time) (Run, []string,
 	if _, err := os.Stat(artifactDir); err == nil {
 		notices = append(notices, fmt.Sprintf("the artifact directory %s exists already and is shared with an earlier run", artifactDir))
 	}
-	if err := makeDirectory(artifactDir, 0o755); err != nil {
-		return Run{}, nil, fmt.Errorf("create artifact directory: %w", err)
-	}
 	dir, err := root.claimRunDir(now.UTC().Format("20060102T150405Z") + "-" + slug)
 	if err != nil {
 		return Run{}, nil, fmt.Errorf("create run: %w", err)
@@ -50,7 +47,7 @@ func StartRun(root Root, request StartRunRequest, now time.Time) (Run, []string,
 		Workdir: root.Workdir, ArtifactDir: artifactDir, LanguageTag: config.Language.Tag,
 		Status: StatusPlanning, CreatedAt: Stamp(now), UpdatedAt: Stamp(now),
 	}
-	if err := dir.fill(run); err != nil {
+	if err := errors.Join(makeDirectory(artifactDir, 0o755), dir.fill(run)); err != nil {
 		return Run{}, nil, fmt.Errorf("create run %s: %w", dir.ID, errors.Join(err, os.RemoveAll(dir.Dir)))
 	}
 	return run, notices, nil

@@ -94,8 +94,11 @@ func (s *services) host(session Session, root store.Root) (lanes.Host, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory for system prompts: %w", err)
 	}
-	s.sweep()
-	return &lanes.PiHost{Spawner: s.spawner, Command: command, Environ: session.Environ, Scratch: scratch, Spares: s.spares}, nil
+	spawner, err := s.children.start()
+	if err != nil {
+		return nil, err
+	}
+	return &lanes.PiHost{Spawner: spawner, Command: command, Environ: session.Environ, Scratch: scratch, Spares: s.spares}, nil
 }
 
 // transcribe names the file that each lane's transcript goes to. Transcripts are a

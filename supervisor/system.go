@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -14,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"pilothouse/lanes"
-	"pilothouse/lanes/proc"
 )
 
 // Options of a [System]. Zero fields take the default named with them.
@@ -30,6 +27,10 @@ type Options struct {
 	// directory serves all processes of a user. When it cannot be written, none
 	// are kept.
 	ChildrenDir string
+	// Spares is how many children, those of all rounds together, may wait warm for
+	// their tasks; negative for none. By default two rounds can have a whole batch
+	// ready. Each is an idle Node process of some 70 MB (Pi fact §9).
+	Spares int
 }
 
 // System is the actor tree of one process with what it needs: a process starter
@@ -42,21 +43,17 @@ type System struct {
 	*services
 }
 
-// maxSpares bounds the children of this process that wait warm for their tasks. Each
-// is an idle Node process of some 70 MB (Pi fact §9); two rounds can have a whole
-// batch ready.
-const maxSpares = 2 * lanes.BatchSize
+const defaultSpares = 2 * lanes.BatchSize
 
 // services are what the actors of the tree share. All are safe for concurrent
 // use and none changes after start.
 type services struct {
-	work    *background
-	spawner *proc.Spawner
-	logger  *slog.Logger
-	now     func() time.Time
-	clock   *roundClock
-	spares  chan struct{} // leaves for children that wait warm for their tasks
-	sweep   func()        // ends what dead processes left behind, at the first call only
+	work     *background
+	children *children
+	logger   *slog.Logger
+	now      func() time.Time
+	clock    *roundClock
+	spares   chan struct{} // leaves for children that wait warm for their tasks
 }
 
 // New starts a system. Close it, or children and goroutines leak.
@@ -70,23 +67,16 @@ func New(o Options) (*System, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.ChildrenDir != "" {
-		if err := writable(o.ChildrenDir); err != nil {
-			o.Logger.Warn("children are not noted for a sweep after a crash", "error", err)
-			o.ChildrenDir = ""
-		}
-	}
-	spawner, err := proc.NewSpawner(proc.Options{StateDir: o.ChildrenDir, Logger: o.Logger})
-	if err != nil {
-		return nil, fmt.Errorf("prepare to start children: %w", err)
+	if o.Spares == 0 {
+		o.Spares = defaultSpares
 	}
 	s := &System{
-		gone:     make(chan struct{}),
-		tracing:  newTracing(o.Tracer, o.Logger),
-		services: &services{sweep: func() {}, work: newBackground(), spawner: spawner, logger: o.Logger, now: o.Now, clock: &roundClock{now: o.Now}, spares: make(chan struct{}, maxSpares)},
-	}
-	if o.ChildrenDir != "" {
-		s.sweep = sync.OnceFunc(func() { s.work.wg.Go(func() { sweepChildren(o.ChildrenDir, o.Logger) }) })
+		gone:    make(chan struct{}),
+		tracing: newTracing(o.Tracer, o.Logger),
+		services: &services{
+			work: newBackground(), children: &children{dir: o.ChildrenDir, logger: o.Logger}, logger: o.Logger,
+			now: o.Now, clock: &roundClock{now: o.Now}, spares: make(chan struct{}, max(0, o.Spares)),
+		},
 	}
 	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return o.Logger.With("component", "actors")
@@ -103,6 +93,7 @@ func New(o Options) (*System, error) {
 	// its calls, and their callers would wait for ever. They are told instead.
 	stop := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 	props := s.tracing.props(actor.PropsFromProducer(newRegistry(s.work), actor.WithReceiverMiddleware(watched), actor.WithGuardian(stop)))
+	var err error
 	s.registry, err = s.actors.Root.SpawnNamed(props, "registry")
 	if err != nil {
 		return nil, fmt.Errorf("start the registry: %w", err)
@@ -122,9 +113,7 @@ func (s *System) Close(ctx context.Context) error {
 		err = fmt.Errorf("shut down: %w", ctx.Err())
 		s.actors.Root.Stop(s.registry)
 	}
-	if closeErr := s.spawner.Close(ctx); err == nil && closeErr != nil {
-		err = fmt.Errorf("end children: %w", closeErr)
-	}
+	err = errors.Join(err, s.children.close(ctx))
 	s.work.wait()
 	s.actors.Shutdown()
 	return err
@@ -155,31 +144,5 @@ func (s *System) ask(ctx context.Context, watch Watch, begin func(caller *actor.
 				return nil, &ClosedError{}
 			}
 		}
-	}
-}
-
-// writable makes a directory and tells whether files can be made in it. The notes
-// on children are a safety net; a home that is missing, full or read-only, as in
-// many containers, must not keep anybody from a review.
-func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	probe, err := os.CreateTemp(dir, ".probe-*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
-}
-
-// sweepChildren ends children of pilothouse processes that were killed. It runs
-// beside the first round: nothing of that round depends on it.
-func sweepChildren(dir string, logger *slog.Logger) {
-	report, err := proc.Sweep(dir, logger)
-	if err != nil {
-		logger.Warn("children of an earlier process not swept", "error", err)
-	}
-	if report.Killed > 0 {
-		logger.Info("children of an earlier process ended", "processes", report.Killed)
 	}
 }
