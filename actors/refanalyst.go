@@ -1,8 +1,10 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"pilothouse/agents"
 	"pilothouse/lanes"
@@ -15,7 +17,10 @@ type AnalysisRequest struct {
 	Language string // tag of the run, "" for none
 	RunID    string // or "adhoc"
 	Model    string // provider/model, "" inherits
-	Limits   lanes.Limits
+	// ObeysProject is true for a pi that cannot be told to ignore the settings of
+	// the directory it works in (Pi fact §2: the older generation).
+	ObeysProject bool
+	Limits       lanes.Limits
 }
 
 // PlanAnalysis makes one lane for each reference, in batches of three, each
@@ -42,10 +47,24 @@ func PlanAnalysis(req AnalysisRequest) ([]Lane, error) {
 				}.Text(),
 			},
 		}
-		if info, err := os.Stat(ref.LocalPath); err != nil || !info.IsDir() {
-			lane.Refused = "reference directory not found: " + ref.LocalPath
-		}
+		lane.Refused = refusal(ref, req.ObeysProject)
 		planned = append(planned, lane)
 	}
 	return planned, nil
+}
+
+// refusal says why a reference cannot be analysed, "" when it can. Strangers
+// wrote the reference: a pi that would take its model, its system prompt or its
+// shell from there is not started in it.
+func refusal(ref Reference, obeysProject bool) string {
+	if info, err := os.Stat(ref.LocalPath); err != nil || !info.IsDir() {
+		return "reference directory not found: " + ref.LocalPath
+	}
+	if !obeysProject {
+		return ""
+	}
+	if _, err := os.Lstat(filepath.Join(ref.LocalPath, ".pi")); errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	return "this pi takes orders from the .pi folder of the reference " + ref.LocalPath + "; use Pi 1.6 or newer, or remove that folder"
 }

@@ -134,7 +134,7 @@ func TestARunIsStartedAndItsLedgersAreWritten(t *testing.T) {
 		ledger, keys string
 		args         []string
 	}{
-		{"decisions.jsonl", "question options answer answer_source recorded_at",
+		{"decisions.jsonl", "question options answer answerSource recorded_at",
 			[]string{"record-decision", "--runId", id, "--decision", `{"question":"Rye?","options":["yes","no"],"answer":"yes","answerSource":"user"}`}},
 		{"refs.jsonl", "title url kind retrieval localPath recorded_at",
 			[]string{"record-ref", "--runId", id, "--ref", `{"title":"Raft","url":"https://example.org","kind":"repo","retrieval":"clone","localPath":"refs/raft"}`}},

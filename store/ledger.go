@@ -58,6 +58,27 @@ func (d RunDir) AppendDecision(entry Decision, now time.Time) (Decision, error) 
 	return entry, d.appendEntry("decisions.jsonl", entry)
 }
 
+// ToolDecision is a line of decisions.jsonl as the record-decision action writes it:
+// with the parameter's own spelling, answerSource (spec: state 1.3, "quirk").
+// [RunDir.Decisions] reads both.
+type ToolDecision struct {
+	Question     string   `json:"question"`
+	Options      []string `json:"options"`
+	Answer       string   `json:"answer"`
+	AnswerSource string   `json:"answerSource"`
+	Artifact     string   `json:"artifact,omitempty"`
+	RecordedAt   string   `json:"recorded_at"`
+}
+
+// AppendToolDecision is [RunDir.AppendDecision] for the record-decision action.
+func (d RunDir) AppendToolDecision(entry ToolDecision, now time.Time) (ToolDecision, error) {
+	entry.RecordedAt = Stamp(now)
+	if entry.Options == nil {
+		entry.Options = []string{}
+	}
+	return entry, d.appendEntry("decisions.jsonl", entry)
+}
+
 // AppendRef records a reference and returns it as stored. Errors: ErrNoRun,
 // *LostOwnerError.
 func (d RunDir) AppendRef(entry Reference, now time.Time) (Reference, error) {

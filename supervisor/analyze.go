@@ -33,7 +33,8 @@ func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req A
 	if err != nil {
 		return destination{}, err
 	}
-	if _, err := piCommand(req.Session); err != nil {
+	command, err := piCommand(req.Session)
+	if err != nil {
 		return destination{}, err
 	}
 	root, notices, err := store.Ensure(ctx, req.Workdir)
@@ -64,7 +65,7 @@ func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req A
 		return destination{}, err
 	}
 	a.lanes, err = actors.PlanAnalysis(actors.AnalysisRequest{
-		Refs: refs, Context: req.Context, Language: language, RunID: a.runID, Model: a.model, Limits: req.Limits,
+		Refs: refs, Context: req.Context, Language: language, RunID: a.runID, Model: a.model, ObeysProject: !command.Untrusting, Limits: req.Limits,
 	})
 	if err != nil {
 		return destination{}, err

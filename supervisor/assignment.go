@@ -33,8 +33,9 @@ type assignment struct {
 	stored map[string]string // result files by lane, absolute
 	full   string            // directory of the full answers
 
-	spec   *store.RoundSpec // nil: the round is not in the checkpoint
-	record store.RoundRecord
+	spec    *store.RoundSpec   // nil: the round is not in the checkpoint
+	adopted []store.LaneRecord // complete lanes that a crash kept out of the checkpoint
+	record  store.RoundRecord
 }
 
 // announcement is what the caller hears first.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,8 +14,9 @@ import (
 // beginRound records a round and all its lanes before the first child exists, so
 // that no child's work can go unaccounted for (faults C39).
 type beginRound struct {
-	spec   *store.RoundSpec // nil for references: they are not in the checkpoint (spec: subagents 4.2)
-	record store.RoundRecord
+	spec    *store.RoundSpec // nil for references: they are not in the checkpoint (spec: subagents 4.2)
+	adopted []store.LaneRecord
+	record  store.RoundRecord
 }
 
 func (c *beginRound) store(f *files) error {
@@ -26,7 +28,22 @@ func (c *beginRound) reduce(now time.Time) store.Change {
 	if c.spec == nil {
 		return nil
 	}
-	return startRoundOf(*c.spec, now)
+	steps := []store.Change{startRoundOf(*c.spec, now)}
+	for _, lane := range c.adopted {
+		steps = append(steps, store.LaneCompleted(c.record.RoundID, lane.LaneID, lane.ResultFile, now))
+	}
+	return func(cp *store.Checkpoint) error {
+		outcome := store.ErrNoChange
+		for _, step := range steps {
+			switch err := step(cp); {
+			case err == nil:
+				outcome = nil
+			case !errors.Is(err, store.ErrNoChange):
+				return err
+			}
+		}
+		return outcome
+	}
 }
 
 // startRoundOf starts or resumes a round. The plan's identity is brought up to

@@ -14,9 +14,10 @@ import (
 // children starts processes for this system. Nothing is made before the first
 // round needs it: most commands start no child.
 type children struct {
-	dir    string // notes for the sweep, "" keeps none
-	logger *slog.Logger
-	sweep  sync.WaitGroup
+	dir      string // notes for the sweep, "" keeps none
+	noCgroup bool
+	logger   *slog.Logger
+	sweep    sync.WaitGroup
 
 	mu      sync.Mutex
 	spawner *proc.Spawner
@@ -36,7 +37,7 @@ func (c *children) start() (*proc.Spawner, error) {
 			c.dir = ""
 		}
 	}
-	spawner, err := proc.NewSpawner(proc.Options{StateDir: c.dir, Logger: c.logger})
+	spawner, err := proc.NewSpawner(proc.Options{StateDir: c.dir, NoCgroup: c.noCgroup, Logger: c.logger})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to start children: %w", err)
 	}

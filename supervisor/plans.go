@@ -383,8 +383,8 @@ var runActions = map[string]func(Session, store.RunDir, PlansAction) (*planChang
 		if d == nil || d.Question == "" || d.Answer == "" {
 			return nil, inputErrorf("record-decision needs decision with question, options, answer and answerSource")
 		}
-		entry := store.Decision{Question: d.Question, Options: d.Options, Answer: d.Answer, AnswerSource: d.AnswerSource, Artifact: d.Artifact}
-		return &planChange{files: func(f *files) (any, error) { return run.AppendDecision(entry, f.now()) }}, nil
+		entry := store.ToolDecision{Question: d.Question, Options: d.Options, Answer: d.Answer, AnswerSource: d.AnswerSource, Artifact: d.Artifact}
+		return &planChange{files: func(f *files) (any, error) { return run.AppendToolDecision(entry, f.now()) }}, nil
 	},
 	"record-ref": func(_ Session, run store.RunDir, p PlansAction) (*planChange, error) {
 		if p.Ref == nil || p.Ref.Title == "" || p.Ref.URL == "" {

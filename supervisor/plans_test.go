@@ -117,7 +117,7 @@ func TestRecordsAreStoredAndReturned(t *testing.T) {
 		Action: "record-decision", RunID: run.RunID,
 		Decision: &supervisor.DecisionParams{Question: "Which?", Options: []string{"a", "b"}, Answer: "a", AnswerSource: "user"},
 	})
-	if d, ok := value.(store.Decision); err != nil || !ok || d.Answer != "a" || d.RecordedAt == "" {
+	if d, ok := value.(store.ToolDecision); err != nil || !ok || d.Answer != "a" || d.RecordedAt == "" {
 		t.Errorf("record-decision: %+v, %v", value, err)
 	}
 	value, err = b.system.Plans(ctx, b.session, supervisor.PlansAction{Action: "set-status", RunID: run.RunID, Status: "accepted"})

@@ -349,33 +349,50 @@ func (s *services) planLanes(config store.Config, req RefineRequest, w round, pl
 }
 
 // takeOver splits the planned lanes into those whose answers are on disk and
-// those to run. An answer that is recorded but cannot be read is run again.
+// those to run. An answer that is recorded but cannot be read is run again. One
+// that a crash kept out of the checkpoint is in the round's record, and counts:
+// nobody pays for it twice (faults D51).
 func (a *assignment) takeOver(run store.RunDir, planned []actors.Lane, known *store.ReviewRound, earlier *store.RoundRecord) {
 	for _, lane := range planned {
-		kept := queuedLane(lane)
-		if earlier != nil {
-			if i := slices.IndexFunc(earlier.Lanes, func(l store.LaneRecord) bool { return l.LaneID == lane.Spec.ID }); i >= 0 {
-				kept = earlier.Lanes[i]
-			}
+		id := lane.Spec.ID
+		kept := keptLane(lane, earlier)
+		state := known.Lane(id)
+		recorded := state != nil && state.Reusable()
+		if recorded {
+			kept.Status, kept.ResultFile = store.LaneStatusComplete, state.ResultFile
 		}
-		state := known.Lane(lane.Spec.ID)
-		if state == nil || !state.Reusable() {
+		if kept.Status != store.LaneStatusComplete || kept.ResultFile == "" {
 			a.lanes = append(a.lanes, lane)
 			a.record.Lanes = append(a.record.Lanes, queuedLane(lane))
 			continue
 		}
-		answer, err := run.ReadReview(state.ResultFile)
+		answer, err := run.ReadReview(kept.ResultFile)
 		if err != nil {
-			a.notices = append(a.notices, fmt.Sprintf("lane %s runs again: its answer cannot be read (%v)", lane.Spec.ID, err))
+			a.notices = append(a.notices, fmt.Sprintf("lane %s runs again: its answer cannot be read (%v)", id, err))
 			a.lanes = append(a.lanes, lane)
 			a.record.Lanes = append(a.record.Lanes, queuedLane(lane))
 			continue
 		}
-		kept.Status, kept.ResultFile = store.LaneStatusComplete, state.ResultFile
+		if !recorded {
+			a.adopted = append(a.adopted, kept)
+		}
 		a.record.Lanes = append(a.record.Lanes, kept)
 		a.reused = append(a.reused, reuse(lane, a.role, kept, answer))
-		a.stored[lane.Spec.ID] = filepath.Join(run.Dir, filepath.FromSlash(state.ResultFile))
+		a.stored[id] = filepath.Join(run.Dir, filepath.FromSlash(kept.ResultFile))
 	}
+}
+
+// keptLane is what an earlier call recorded of a lane, or the record of a lane
+// that waits.
+func keptLane(lane actors.Lane, earlier *store.RoundRecord) store.LaneRecord {
+	if earlier != nil {
+		for _, record := range earlier.Lanes {
+			if record.LaneID == lane.Spec.ID {
+				return record
+			}
+		}
+	}
+	return queuedLane(lane)
 }
 
 func loadOrCreateCheckpoint(run store.RunDir, s *services) (store.Checkpoint, error) {

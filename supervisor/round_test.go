@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -135,6 +136,47 @@ func TestAResumedRoundRunsOnlyTheLanesThatAreNotComplete(t *testing.T) {
 	}
 	if !strings.Contains(second.Text, "[REUSED]") || len(second.Notices) == 0 {
 		t.Errorf("the result does not tell reused lanes: notices %q", second.Notices)
+	}
+}
+
+func TestAnAnswerThatACrashKeptOutOfTheCheckpointIsNotPaidForTwice(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	req := b.plan("PLAN.md", "# A plan\n")
+	first, err := b.system.Refine(context.Background(), req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As after a crash between the answer's file and the checkpoint.
+	run := b.run(first.RunID)
+	_, err = run.MutateCheckpoint(nil, nil, time.Now(), func(cp *store.Checkpoint) error {
+		for _, id := range []string{"correctness", "ordering"} {
+			lane := cp.Round(first.RoundID).Lane(id)
+			lane.Status, lane.ResultFile, lane.CompletedAt = store.LanePending, "", ""
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.ResumeRoundID = first.RoundID
+	second, err := b.system.Refine(context.Background(), req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, lane := range second.Lanes {
+		if !lane.Reused || lane.Output != first.Lanes[i].Output {
+			t.Errorf("lane %s was run again", lane.LaneID)
+		}
+	}
+	cp, err := run.LoadCheckpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lane := range cp.Round(first.RoundID).Lanes {
+		if !lane.Reusable() {
+			t.Errorf("lane %s is %s in the checkpoint", lane.LaneID, lane.Status)
+		}
 	}
 }
 

@@ -167,7 +167,7 @@ func (r *runSupervisor) begin(ctx actor.Context, a *assignment) {
 		return
 	}
 	r.open[a.roundID] = &openRound{assignment: a, judged: map[string]bool{}, outcomes: map[string]actors.Outcome{}}
-	ctx.Send(r.checkpoint, commit{&beginRound{spec: a.spec, record: a.record}})
+	ctx.Send(r.checkpoint, commit{&beginRound{spec: a.spec, adopted: a.adopted, record: a.record}})
 }
 
 func (r *runSupervisor) committed(ctx actor.Context, m committed) {

@@ -27,6 +27,9 @@ type Options struct {
 	// directory serves all processes of a user. When it cannot be written, none
 	// are kept.
 	ChildrenDir string
+	// NoCgroup keeps children out of cgroups even where they can be had, as where
+	// they cannot.
+	NoCgroup bool
 	// Spares is how many children, those of all rounds together, may wait warm for
 	// their tasks; negative for none. By default two rounds can have a whole batch
 	// ready. Each is an idle Node process of some 70 MB (Pi fact §9).
@@ -74,7 +77,7 @@ func New(o Options) (*System, error) {
 		gone:    make(chan struct{}),
 		tracing: newTracing(o.Tracer, o.Logger),
 		services: &services{
-			work: newBackground(), children: &children{dir: o.ChildrenDir, logger: o.Logger}, logger: o.Logger,
+			work: newBackground(), children: &children{dir: o.ChildrenDir, noCgroup: o.NoCgroup, logger: o.Logger}, logger: o.Logger,
 			now: o.Now, clock: &roundClock{now: o.Now}, spares: make(chan struct{}, max(0, o.Spares)),
 		},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/propagation"
+	"golang.org/x/sys/unix"
 
 	"pilothouse/supervisor"
 )
@@ -53,7 +54,12 @@ func run(args []string, s streams) int {
 // interruptError is the cause of a context that a signal ended.
 type interruptError struct{ signal os.Signal }
 
-func (e *interruptError) Error() string { return "interrupted by " + e.signal.String() }
+func (e *interruptError) Error() string {
+	if number, ok := e.signal.(syscall.Signal); ok {
+		return "interrupted by " + unix.SignalName(number)
+	}
+	return "interrupted by " + e.signal.String()
+}
 
 // status is what a shell reports for a process that the signal ended.
 func (e *interruptError) status() int {
@@ -157,6 +163,10 @@ func (a *app) session() supervisor.Session {
 	return supervisor.Session{Workdir: a.workdir, Environ: os.Environ(), Pi: a.pi}
 }
 
+// noCgroupVariable, when set, keeps children out of cgroups, so that tests can see
+// what the other safety nets do on a machine that has cgroups (CONTRIBUTING).
+const noCgroupVariable = "PILOTHOUSE_NO_CGROUP"
+
 // closeGrace bounds the orderly end of a command: kill ladders (5 s) and the
 // last writes.
 const closeGrace = 20 * time.Second
@@ -167,7 +177,9 @@ func (a *app) withSystem(f func(*supervisor.System) error) (err error) {
 	if a.verbose {
 		logger = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	system, err := supervisor.New(supervisor.Options{Logger: logger, ChildrenDir: childrenDir()})
+	system, err := supervisor.New(supervisor.Options{
+		Logger: logger, ChildrenDir: childrenDir(), NoCgroup: os.Getenv(noCgroupVariable) != "",
+	})
 	if err != nil {
 		return err
 	}

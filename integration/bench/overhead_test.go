@@ -28,7 +28,7 @@ const pairs = 7
 //	x-by-hand-started  from the moment its round is announced to its end
 //	s-by-hand          wall time of the three children
 func BenchmarkRoundOverhead(b *testing.B) {
-	g := newGround(b)
+	g := newGround(b, streamed(3*time.Second))
 	binary := piharness.Binary(b)
 	lanes := g.lanesByHand(b, binary) // this first round also warms the file cache
 	for b.Loop() {
@@ -86,6 +86,7 @@ func (g *ground) round(b *testing.B, binary string) (whole, started time.Duratio
 // lane is what one child is started with.
 type lane struct {
 	words []string
+	dir   string
 	task  string
 }
 
@@ -94,7 +95,17 @@ type lane struct {
 func (g *ground) lanesByHand(b *testing.B, binary string) []lane {
 	b.Helper()
 	g.round(b, binary)
-	prompt, err := agents.Prompt("reviewer")
+	lanes := g.lanesHeard(b, "reviewer")
+	if len(lanes) != 3 {
+		b.Fatalf("a round has %d lanes, want 3", len(lanes))
+	}
+	return lanes
+}
+
+// lanesHeard are the lanes of a role whose tasks have reached the model.
+func (g *ground) lanesHeard(b *testing.B, role string) []lane {
+	b.Helper()
+	prompt, err := agents.Prompt(role)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -104,15 +115,15 @@ func (g *ground) lanesByHand(b *testing.B, binary string) []lane {
 	}
 	var lanes []lane
 	for _, request := range g.model.Requests() {
+		if request.Turn > 0 {
+			continue // goes on with a task
+		}
 		if !strings.Contains(request.System, prompt) {
 			b.Fatal("a lane has another system prompt")
 		}
-		lanes = append(lanes, lane{task: request.User, words: append(slices.Clone(g.pi),
+		lanes = append(lanes, lane{task: request.User, dir: g.dir, words: append(slices.Clone(g.pi),
 			"--mode", "json", "-p", "--no-session", "--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes",
 			"--no-context-files", "--tools", "read,grep,find,ls", "--no-approve", "--model", "sim/plain", "--append-system-prompt", file)})
-	}
-	if len(lanes) != 3 {
-		b.Fatalf("a round has %d lanes, want 3", len(lanes))
 	}
 	return lanes
 }
@@ -127,6 +138,7 @@ func (g *ground) byHand(b *testing.B, lanes []lane) time.Duration {
 	for _, l := range lanes {
 		all.Go(func() {
 			cmd := g.command(l.words...)
+			cmd.Dir = l.dir
 			cmd.Stdin = strings.NewReader(l.task)
 			cmd.Env = append(slices.Clone(g.env), "PI_PLANS_REFINER=1")
 			if out, err := cmd.Output(); err != nil || len(out) == 0 {
@@ -136,8 +148,8 @@ func (g *ground) byHand(b *testing.B, lanes []lane) time.Duration {
 	}
 	all.Wait()
 	took := time.Since(begin)
-	if got := g.model.Stats().Completed - before; got != len(lanes) {
-		b.Errorf("the model answered %d times, want %d", got, len(lanes))
+	if got, want := g.model.Stats().Completed-before, len(lanes)*g.turns; got != want {
+		b.Errorf("the model answered %d times, want %d", got, want)
 	}
 	return took
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"pilothouse/lanes/pijson"
+	"pilothouse/lanes/proc"
 )
 
 // readerVariable makes this test binary read an event stream on its standard input
@@ -20,6 +21,7 @@ import (
 const readerVariable = "PILOTHOUSE_BENCH_READER"
 
 func TestMain(m *testing.M) {
+	proc.GuardMain() // this binary is the guard of the children that it starts itself
 	if os.Getenv(readerVariable) == "" {
 		os.Exit(m.Run())
 	}

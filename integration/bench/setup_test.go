@@ -21,20 +21,24 @@ type ground struct {
 	env       []string
 	pi        piharness.Command
 	model     *scriptedmodel.Server
+	turns     int // answers to a task
 }
 
-// answerTime is how long the model streams one answer.
-const answerTime = 3 * time.Second
+// chunkTime is how long the model takes for a piece of an answer.
+const chunkTime = 50 * time.Millisecond
 
-const answerChunks = 60
-
-func newGround(b *testing.B) *ground {
-	b.Helper()
-	answer := scriptedmodel.Step{
-		TextBytes: 3000, Chunks: answerChunks, DelayMs: int(answerTime/time.Millisecond) / answerChunks,
+// streamed is an answer that the model streams for that long.
+func streamed(took time.Duration) scriptedmodel.Step {
+	return scriptedmodel.Step{
+		TextBytes: 3000, Chunks: int(took / chunkTime), DelayMs: int(chunkTime / time.Millisecond),
 		Unit: "## Findings\n\nNo findings.\n\n## Checked\n\n- oven/oven.go, once more from the beginning to its end\n",
 	}
-	model, err := scriptedmodel.Start(scriptedmodel.Options{Rules: []scriptedmodel.Rule{{Match: ".", Steps: []scriptedmodel.Step{answer}}}})
+}
+
+// newGround makes a workspace whose model answers every task in these steps.
+func newGround(b *testing.B, steps ...scriptedmodel.Step) *ground {
+	b.Helper()
+	model, err := scriptedmodel.Start(scriptedmodel.Options{Rules: []scriptedmodel.Rule{{Match: ".", Steps: steps}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -47,7 +51,7 @@ func newGround(b *testing.B) *ground {
 	if err := scriptedmodel.AgentDir(agentDir, model.BaseURL()); err != nil {
 		b.Fatal(err)
 	}
-	g := &ground{dir: piharness.Repo(b), pi: piharness.NewPi(b), model: model}
+	g := &ground{dir: piharness.Repo(b), pi: piharness.NewPi(b), model: model, turns: len(steps)}
 	g.plan = filepath.Join(g.dir, "docs", "decision.md")
 	g.env = append(piharness.Env(b, agentDir), "PILOTHOUSE_PI="+g.pi.String())
 	return g

@@ -20,9 +20,14 @@
 //	--argv-dump FILE     write the arguments, one a line
 //	--stdin-dump FILE    write what --read-stdin has read
 //	--ready              print the line "ready"
-//	--lines FILE         print FILE, in pieces of --chunk N bytes with --pause D between them
+//	--lines FILE         print FILE, in pieces of --chunk N bytes with --pause D after each
+//	--times N            do so N times (the default is once), 0 for ever
 //	--big BYTES          print that many bytes, in lines of 1 KiB
 //	--stderr BYTES       write that many bytes to stderr, in lines of 1 KiB
+//	--stderr-lines FILE  write FILE to stderr
+//	--play WHAT          play pi instead of all but --marker: "random:SEED" draws what to do
+//	                     from SEED and the lane's name, "hold:BYTES" prints that much and hangs
+//	--journal DIR        where --play notes what it does
 //	--then END           exit:N (the default is exit:0), kill:SIG, hang, close-stdout
 //	                     (and hang), spam (print for ever), daemonize (leave a daemon, exit 0);
 //	                     "exit N" and "kill SIG" in one argument do as well
@@ -46,6 +51,11 @@ import (
 
 func main() {
 	s := parse(os.Args[1:])
+	if s.play != "" {
+		s.perform()
+		s.end()
+		return
+	}
 	time.Sleep(s.startDelay)
 	s.contend()
 	s.ignoreSignals()
@@ -63,18 +73,19 @@ func main() {
 }
 
 type stub struct {
-	marker, lockDir, envDump, argvDump, stdinDump, lines, then string
-	ignore                                                     []string
-	grandchildren                                              []string
-	startDelay, pause                                          time.Duration
-	chunk, big, stderr                                         int
-	flushOnTerm, closeStdin, readStdin, ready                  bool
+	marker, lockDir, envDump, argvDump, stdinDump string
+	lines, stderrLines, then                      string
+	ignore                                        []string
+	grandchildren                                 []string
+	startDelay, pause                             time.Duration
+	chunk, times, big, stderr                     int
+	flushOnTerm, closeStdin, readStdin, ready     bool
 
 	output sync.Mutex // held while output is being written
 }
 
 func parse(args []string) *stub {
-	s := &stub{then: "exit:0"}
+	s := &stub{then: "exit:0", times: 1}
 	for i := 0; i < len(args); i++ {
 		value := func() string {
 			i++
@@ -114,10 +125,18 @@ func parse(args []string) *stub {
 			s.chunk = number(value())
 		case "--pause":
 			s.pause = duration(value())
+		case "--times":
+			s.times = number(value())
 		case "--big":
 			s.big = number(value())
 		case "--stderr":
 			s.stderr = number(value())
+		case "--stderr-lines":
+			s.stderrLines = value()
+		case "--play":
+			s.play = value()
+		case "--journal":
+			s.journal = value()
 		case "--then":
 			s.then = strings.Replace(value(), " ", ":", 1)
 		}
@@ -202,23 +221,25 @@ func (s *stub) print() {
 	if s.ready {
 		fmt.Println("ready")
 	}
-	if s.lines != "" {
-		text, err := os.ReadFile(s.lines)
-		if err != nil {
-			fail("%v", err)
-		}
-		for len(text) > 0 {
-			n := len(text)
-			if s.chunk > 0 {
-				n = min(n, s.chunk)
-			}
-			_, _ = os.Stdout.Write(text[:n])
-			text = text[n:]
-			time.Sleep(s.pause)
-		}
+	text := read(s.lines)
+	for n := 0; s.lines != "" && (n < s.times || s.times == 0); n++ {
+		s.printPieces(text)
 	}
 	filler(os.Stdout, s.big)
 	filler(os.Stderr, s.stderr)
+	_, _ = os.Stderr.Write(read(s.stderrLines))
+}
+
+func (s *stub) printPieces(text []byte) {
+	for len(text) > 0 {
+		n := len(text)
+		if s.chunk > 0 {
+			n = min(n, s.chunk)
+		}
+		_, _ = os.Stdout.Write(text[:n])
+		text = text[n:]
+		time.Sleep(s.pause)
+	}
 }
 
 func (s *stub) end() {
@@ -254,6 +275,17 @@ func filler(w io.Writer, n int) {
 	for ; n > 0; n -= len(line) {
 		_, _ = w.Write(line[max(0, len(line)-n):])
 	}
+}
+
+func read(file string) []byte {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		fail("%v", err)
+	}
+	return text
 }
 
 func dump(file string, text []byte) {
