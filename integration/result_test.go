@@ -91,7 +91,7 @@ var (
 	}
 	laneKeys = map[string]string{
 		"laneId": "string", "status": "string", "attempts": "number", "model": "string null", "usage": "object",
-		"turns": "number", "durationMs": "number", "exit": "object", "error": "object null", "resultFile": "string null", "output": "string",
+		"turns": "number", "durationMs": "number", "exit": "object", "error": "object null", "resultFile": "string null", "transcript": "string null", "output": "string",
 		// beyond the contract
 		"name": "string", "reused": "bool ?", "notes": "array ?", "stderr": "string ?", "wellFormed": "bool null", "problems": "array ?",
 	}

@@ -1,23 +1,17 @@
 package pijson
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"io"
+	"unicode/utf8"
 )
 
 const (
-	// bufferSize is the read buffer. A line that fits is decoded in place; of a
-	// longer one only what is needed is kept. It equals the capacity of a pipe, so
-	// that one read empties it.
-	bufferSize = 64 << 10
-	// keepSpill is the largest buffer for long lines that is kept for the next one.
-	keepSpill = 256 << 10
-	// tailSize is what is kept of the end of a long line whose last keys matter.
-	tailSize = 1 << 10
 	// DefaultMaxLine is the default of ReaderOptions.MaxLine.
 	DefaultMaxLine = 128 << 20
+	// earlyHead is how much of a line must be there before its end has come to look
+	// whether it is enough. Less is not worth a look: it is cheaply moved.
+	earlyHead = 4 << 10
 )
 
 // ReaderOptions configures a Reader. The zero value is ready for use.
@@ -26,7 +20,7 @@ type ReaderOptions struct {
 	// DefaultMaxLine. It applies only to lines that are needed whole, which in
 	// practice is the end of an assistant message: the bodies of other long lines
 	// are never kept. A line beyond it is skipped and reported as a TooLong event.
-	// Lines that fit the read buffer of 64 KiB are never too long.
+	// Lines that fit the read buffer of 128 KiB are never too long.
 	MaxLine int
 }
 
@@ -46,9 +40,8 @@ type ReaderStats struct {
 // around an event, blank lines. Memory stays within the read buffer but for lines
 // that are needed whole. A Reader is not safe for concurrent use.
 type Reader struct {
-	buf     *bufio.Reader
+	in      buffer
 	maxLine int
-	spill   []byte // a long line that is needed whole
 	tail    []byte // the end of a long line that is being skipped
 	stats   ReaderStats
 	err     error // sticky: io.EOF or the read error
@@ -59,33 +52,21 @@ func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	if o.MaxLine <= 0 {
 		o.MaxLine = DefaultMaxLine
 	}
-	return &Reader{buf: bufio.NewReaderSize(r, bufferSize), maxLine: o.MaxLine}
+	return &Reader{in: newBuffer(r), maxLine: o.MaxLine}
 }
 
 // Stats returns the counts so far.
-func (r *Reader) Stats() ReaderStats { return r.stats }
+func (r *Reader) Stats() ReaderStats {
+	stats := r.stats
+	stats.Bytes = r.in.read
+	return stats
+}
 
 // Next returns the next event. After the last one it returns io.EOF, or the error of
 // the underlying reader; a last line without a line feed is still read before that.
 func (r *Reader) Next() (Event, error) {
 	for r.err == nil {
-		line, err := r.buf.ReadSlice('\n')
-		r.stats.Bytes += int64(len(line))
-		var (
-			e  Event
-			ok bool
-		)
-		switch {
-		case err == nil:
-			e, ok = r.line(line[:len(line)-1])
-		case errors.Is(err, bufio.ErrBufferFull):
-			e, ok = r.long(line)
-		default:
-			r.err = err
-			if len(line) > 0 {
-				e, ok = r.line(line)
-			}
-		}
+		e, ok := r.next()
 		if ok {
 			r.stats.Events++
 			if e.Kind == KindUnknown {
@@ -97,6 +78,32 @@ func (r *Reader) Next() (Event, error) {
 	return Event{}, r.err
 }
 
+// next reads on by a line, or by what has come of one. It reports false when that
+// gave no event.
+func (r *Reader) next() (Event, bool) {
+	if line, ok := r.in.line(); ok {
+		return r.line(line)
+	}
+	begun := r.in.pending()
+	switch {
+	case r.in.full():
+		return r.long(r.in.take())
+	case r.in.err != nil:
+		if r.err = r.in.err; len(begun) > 0 {
+			return r.line(r.in.take())
+		}
+		return Event{}, false
+	case len(begun) >= earlyHead:
+		if e, ok := decodeHead(begun); ok {
+			r.stats.Lines++
+			r.skip()
+			return e, true
+		}
+	}
+	r.in.fill()
+	return Event{}, false
+}
+
 // line decodes a complete line without its line feed.
 func (r *Reader) line(line []byte) (Event, bool) {
 	r.stats.Lines++
@@ -104,32 +111,53 @@ func (r *Reader) line(line []byte) (Event, bool) {
 	if blank {
 		return Event{}, false
 	}
-	e, ok := decodeLine(line)
+	e, ok := decodeLine(line, false)
 	if !ok {
 		r.stats.Noise++
 	}
 	return e, ok
 }
 
-// decodeLine decodes a clean, complete line, by hand where possible.
-func decodeLine(line []byte) (Event, bool) {
-	if line[len(line)-1] == '}' {
-		if hasPrefix(line, updatePrefix) {
-			if e, ok := scanUpdate(line); ok {
-				return e, true
-			}
-			return decodeWhole(line)
-		}
-		e, need := peek(line)
-		if need == needHead || (need == needTail && finish(&e, line)) {
+// decodeHead decodes a line of which b is the beginning, if that decides: the end
+// of the line makes no difference then.
+func decodeHead(b []byte) (Event, bool) {
+	if hasPrefix(b, updatePrefix) {
+		return scanUpdate(b)
+	}
+	e, need := peek(b)
+	return e, need == needHead
+}
+
+// decodeLine decodes a clean, complete line, by hand where possible. If the line is
+// owned, the event may keep its memory, and the line is of no use afterwards.
+func decodeLine(line []byte, owned bool) (Event, bool) {
+	if hasPrefix(line, updatePrefix) {
+		if e, ok := scanUpdate(line); ok {
 			return e, true
 		}
-		if e, ok := scanAnswer(line); ok {
-			return e, true
-		}
+		return decodeWhole(line)
+	}
+	e, need := peek(line)
+	if need == needHead || (need == needTail && finish(&e, line)) {
+		return e, true
+	}
+	if e.Role == RoleToolResult && costsNothing(line) {
+		e.Message = &Message{}
+		return e, true
+	}
+	if e, ok := scanAnswer(line, owned); ok {
+		return e, true
 	}
 	return decodeWhole(line)
 }
+
+// costsNothing tells that a complete line has no usage anywhere. Quotes inside a
+// JSON string are escaped, so that the key cannot hide or seem to be in one.
+func costsNothing(line []byte) bool {
+	return line[len(line)-1] == '}' && !bytes.Contains(line, usageName)
+}
+
+var usageName = []byte(`"usage"`)
 
 // need tells how much of a line must be seen to make its event.
 type need uint8
@@ -235,9 +263,9 @@ func (r *Reader) long(head []byte) (Event, bool) {
 	if !mayBeEvent(b) {
 		noise := len(b) > 0
 		for more := true; more; {
-			var chunk []byte
-			chunk, more = r.chunk()
-			noise = noise || len(bytes.TrimSpace(chunk)) > 0
+			var piece []byte
+			piece, more = r.in.rest()
+			noise = noise || len(bytes.TrimSpace(piece)) > 0
 		}
 		if noise {
 			r.stats.Noise++
@@ -270,72 +298,37 @@ func (r *Reader) long(head []byte) (Event, bool) {
 	}
 }
 
-// chunk returns the next piece of a long line, valid until the next read, and
-// whether more follows.
-func (r *Reader) chunk() (piece []byte, more bool) {
-	piece, err := r.buf.ReadSlice('\n')
-	r.stats.Bytes += int64(len(piece))
-	switch {
-	case err == nil:
-		return piece[:len(piece)-1], false
-	case errors.Is(err, bufio.ErrBufferFull):
-		return piece, true
-	}
-	r.err = err
-	return piece, false
-}
-
 // skip reads to the end of the line and keeps its tail.
-func (r *Reader) skip() {
-	r.tail = r.tail[:0]
-	for more := true; more; {
-		var piece []byte
-		piece, more = r.chunk()
-		if over := len(r.tail) + len(piece) - tailSize; over > 0 {
-			if over >= len(r.tail) {
-				r.tail = r.tail[:0]
-			} else {
-				r.tail = append(r.tail[:0], r.tail[over:]...)
-			}
-		}
-		r.tail = append(r.tail, piece[max(0, len(piece)-tailSize):]...)
-	}
-}
+func (r *Reader) skip() { r.tail = r.in.skip(r.tail[:0]) }
 
 // whole collects the rest of the line behind head and decodes it. An update line is
 // left as soon as its piece of text is complete.
 func (r *Reader) whole(head []byte) (Event, bool) {
 	known, _ := peek(head)
 	update := hasPrefix(head, updatePrefix)
-	line := append(r.spill[:0], head...)
-	defer func() {
-		if cap(line) <= keepSpill {
-			r.spill = line
-		} else {
-			r.spill = nil
-		}
-	}()
+	var line pile
+	line.add(head)
 	for more, try := true, 2*len(head); more; {
 		var piece []byte
-		piece, more = r.chunk()
-		if len(line)+len(piece) > r.maxLine {
+		piece, more = r.in.rest()
+		if line.size+len(piece) > r.maxLine {
 			if more {
 				r.skip()
 			}
 			r.stats.TooLong++
 			return Event{Kind: known.Kind, Type: known.Type, Role: known.Role, TooLong: true}, true
 		}
-		line = append(line, piece...)
-		if update && more && len(line) >= try {
-			if e, ok := scanUpdate(line); ok {
+		line.add(piece)
+		if update && more && line.size >= try {
+			if e, ok := scanUpdate(line.joined()); ok {
 				r.skip()
 				return e, true
 			}
-			try = 2 * len(line)
+			try = 2 * line.size
 		}
 	}
-	b, _ := clean(line)
-	e, ok := decodeLine(b)
+	b, _ := clean(line.joined())
+	e, ok := decodeLine(b, utf8.Valid(b))
 	if !ok {
 		r.stats.Noise++
 	}

@@ -1,0 +1,116 @@
+package faults_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pilothouse/integration/piharness"
+	"pilothouse/integration/scriptedmodel"
+	"pilothouse/lanes"
+	"pilothouse/lanes/pijson"
+)
+
+// child is the process of the child of a lane: the leader of its session.
+func (s *scene) child(laneID string) (pid int) {
+	s.t.Helper()
+	s.eventually("lane "+laneID+" has a child", func() bool {
+		for _, candidate := range piharness.Survivors(s.marker) {
+			environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", candidate))
+			for variable := range strings.SplitSeq(string(environ), "\x00") {
+				if lane, ok := strings.CutPrefix(variable, "PILOTHOUSE_LANE="); ok && strings.Contains(lane, "-"+laneID+":") && session(candidate) == candidate {
+					pid = candidate
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return pid
+}
+
+func session(pid int) (id int) {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := bytes.Cut(stat, []byte(") "))
+	var state string
+	var parent, group int
+	_, _ = fmt.Sscan(string(rest), &state, &parent, &group, &id)
+	return id
+}
+
+// killedFromOutside kills the child of one of three lanes and checks what everybody
+// is told of it.
+func killedFromOutside(t *testing.T, pi piharness.Command, busy scriptedmodel.Step) {
+	t.Helper()
+	s := piScene(t, pi,
+		on("Review lens: Architecture and order", busy), on("Review lens: Requirements fit", says(report)), on("Review lens: Verification", says(report)))
+	j := s.refine("--reviewers", "3", "--attempts", "1")
+	if err := s.model.Await(t.Context(), func(st scriptedmodel.Stats) bool { return st.Open == 1 && st.Completed == 2 }); err != nil {
+		t.Fatal(err)
+	}
+	pid := s.child("ordering")
+	begin := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the end of the lane is told", func() bool { return strings.Contains(j.stderr.String(), "ordering      failed: killed") })
+	t.Logf("told %v after the kill", time.Since(begin).Round(time.Millisecond))
+	o := j.wait()
+	if o.code != 0 {
+		t.Errorf("ended with %d", o.code)
+	}
+	checkFailed(t, o.lane("ordering"), pijson.ClassKilled, "SIGKILL")
+	if got := strings.Count(o.stderr, "failed: killed"); got != 1 {
+		t.Errorf("the end is told %d times:\n%s", got, o.stderr)
+	}
+	for _, id := range []string{"correctness", "verification"} {
+		if lane := o.lane(id); lane.Status != lanes.Complete {
+			t.Errorf("lane %s is %s: %+v", id, lane.Status, lane.Error)
+		}
+	}
+	if got := s.consistent(); got["ordering"] != "failed" {
+		t.Errorf("on record: %v", got)
+	}
+	run, _, _ := s.recorded()
+	if shown := s.command("show").start().wait(); !strings.Contains(shown.stdout, "killed: pi was killed from outside") {
+		t.Errorf("show does not tell:\n%s", shown.stdout)
+	}
+	if got := strings.Count(readFile(t, run.Dir+"/subagents.jsonl"), "\n"); got != 3 {
+		t.Errorf("the ledger has %d children", got)
+	}
+}
+
+func TestFaultA19AChildKilledFromOutsideEndsItsLane(t *testing.T) {
+	t.Parallel()
+	generations(t, func(t *testing.T, pi piharness.Command) {
+		killedFromOutside(t, pi, scriptedmodel.Step{TextBytes: 100_000, Chunks: 10_000, DelayMs: 50})
+	})
+}
+
+func TestFaultA20AChildKilledDuringASilentModelCallEndsItsLane(t *testing.T) {
+	t.Parallel()
+	generations(t, func(t *testing.T, pi piharness.Command) {
+		killedFromOutside(t, pi, scriptedmodel.Step{Stall: scriptedmodel.StallHeaders})
+	})
+}
+
+// end kills a process that holds the test's marker and waits until it is gone.
+func end(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for syscall.Kill(pid, 0) == nil && session(pid) != 0 && !zombie(pid) {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func zombie(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := bytes.Cut(stat, []byte(") "))
+	return bytes.HasPrefix(rest, []byte("Z"))
+}
