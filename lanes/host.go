@@ -20,6 +20,9 @@ type Host interface {
 	// budget of such children. The lane calls giveBack once, when the child has its
 	// task or is gone. Without leave the child is started when its task is due.
 	Spare() (giveBack func(), ok bool)
+	// Contended tells the host that a child lost the fight for one of pi's lock
+	// files, so that it keeps further starts apart.
+	Contended()
 }
 
 // Child is one pi process that a [Host] started.
@@ -48,7 +51,12 @@ type PiHost struct {
 	// Spares is the budget of children without a task, shared by all hosts of a
 	// process: its capacity. Nil allows none.
 	Spares chan struct{}
+	// Pace keeps starts apart after a fight for pi's lock files.
+	Pace *Pace
 }
+
+// Contended implements [Host].
+func (h *PiHost) Contended() { h.Pace.Contended() }
 
 // Spare implements [Host].
 func (h *PiHost) Spare() (giveBack func(), ok bool) {
@@ -71,6 +79,9 @@ const (
 // Start implements [Host]. An error of the program or the machine is a
 // *proc.StartError.
 func (h *PiHost) Start(ctx context.Context, spec Spec, traceparent string) (Child, error) {
+	if err := h.Pace.wait(ctx); err != nil {
+		return nil, err
+	}
 	prompt, err := h.writePrompt(spec.SystemPrompt)
 	if err != nil {
 		return nil, err

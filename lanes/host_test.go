@@ -42,6 +42,7 @@ func piHost(t *testing.T, script string) *lanes.PiHost {
 	program := filepath.Join(t.TempDir(), "pi")
 	write(t, program, script, 0o755)
 	return &lanes.PiHost{
+		Pace:    &lanes.Pace{},
 		Spawner: spawner, Command: lanes.Command{Path: program, Args: []string{"first"}}, Scratch: t.TempDir(),
 		Environ: []string{"PATH=" + os.Getenv("PATH"), "API_KEY=sk-secret", "PI_PLANS_REFINER=0", "TRACEPARENT=outer"},
 	}

@@ -285,6 +285,9 @@ func (l *lane) tell(ctx actor.Context, p pijson.Progress, warning string) {
 func (l *lane) judge(ctx actor.Context, o outcome) {
 	l.last = o
 	l.history.add(o.verdict)
+	if contended(o.verdict) {
+		l.host.Contended()
+	}
 	if l.cancelled == nil {
 		remaining := l.limits.Lane - l.history.duration()
 		if delay, again := l.retries.next(o.verdict, l.history.attempts, remaining); again {

@@ -99,7 +99,7 @@ func (s *services) host(session Session, root store.Root) (lanes.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lanes.PiHost{Spawner: spawner, Command: command, Environ: session.Environ, Scratch: scratch, Spares: s.spares}, nil
+	return &lanes.PiHost{Spawner: spawner, Command: command, Environ: session.Environ, Scratch: scratch, Spares: s.spares, Pace: &s.pace}, nil
 }
 
 // transcribe names the file that each lane's transcript goes to. Transcripts are a

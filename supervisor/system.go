@@ -57,6 +57,7 @@ type services struct {
 	now      func() time.Time
 	clock    *roundClock
 	spares   chan struct{} // leaves for children that wait warm for their tasks
+	pace     lanes.Pace    // keeps starts apart after a fight for pi's lock files
 }
 
 // New starts a system. Close it, or children and goroutines leak.

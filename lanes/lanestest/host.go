@@ -32,6 +32,7 @@ type Host struct {
 	atWork   int // children that have their task
 	peak     int // of atWork
 	spares   int // leaves that are out
+	fights   int
 }
 
 // NewHost makes a host whose children all follow script. At the end of the test
@@ -162,6 +163,20 @@ func (h *Host) Spare() (giveBack func(), ok bool) {
 		defer h.mu.Unlock()
 		h.spares--
 	}, true
+}
+
+// Contended implements lanes.Host.
+func (h *Host) Contended() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fights++
+}
+
+// Fights counts the calls of Contended.
+func (h *Host) Fights() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fights
 }
 
 func (h *Host) fed() {

@@ -74,7 +74,7 @@ func main() {
 
 type stub struct {
 	marker, lockDir, envDump, argvDump, stdinDump string
-	lines, stderrLines, then                      string
+	lines, stderrLines, play, journal, then       string
 	ignore                                        []string
 	grandchildren                                 []string
 	startDelay, pause                             time.Duration
