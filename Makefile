@@ -22,7 +22,7 @@ FUZZTIME ?= 20s
 GO_FILES  = find . -name '*.go' -not -path '*/node_modules/*'
 
 .DEFAULT_GOAL := build
-.PHONY: build pi test vet lint bench demo fuzz clean help
+.PHONY: build pi test vet lint bench soak demo fuzz clean help
 
 build: ## build bin/pilothouse
 	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/pilothouse ./cmd/pilothouse
@@ -47,6 +47,11 @@ lint: ## golangci-lint; installs the pinned version into bin if it is missing
 
 bench: pi ## benchmarks; BENCH=./integration/bench narrows them
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(BENCH)
+
+# One seed again: go test ./integration/soak -v -args -first SEED -workspaces 100
+soak: ## hundreds of lanes and every fault of a child: 10 seeds, then one with the race detector
+	$(GO) test -count=1 -timeout 60m -v ./integration/soak -args -seeds 10 -workspaces 100
+	$(GO) test -count=1 $(RACE) -timeout 30m -v ./integration/soak -args -workspaces 100
 
 demo: pi build ## a planning round with the pinned Pi and a scripted model
 	PATH='$(RG_DIR)':"$$PATH" bin/pilothouse demo --pi '$(NEW_PI)'

@@ -163,7 +163,7 @@ func (r *round) spawnBatch(ctx actor.Context) bool {
 			specs[i] = lane.Spec
 		}
 		index := batch[0].Batch
-		pid, err := ctx.SpawnNamed(actor.PropsFromProducer(lanes.NewBatch(specs, r.host)), fmt.Sprintf("batch-%d", index))
+		pid, err := ctx.SpawnNamed(actor.PropsFromProducer(lanes.Once(lanes.NewBatch(specs, r.host))), fmt.Sprintf("batch-%d", index))
 		if err == nil {
 			r.running[index], r.spare = pid, index
 			return true

@@ -108,6 +108,7 @@ func TestEveryLaneIsJudgedOnceWhateverHappens(t *testing.T) {
 		}
 		do := func(c *lanestest.Child) string { return script[c.Spec.ID][(c.Number-1)%8] }
 		host := lanestest.NewUncheckedHost(func(c *lanestest.Child) proc.Exit { return behaviours[do(c)](c) })
+		host.Spares = rapid.IntRange(0, lanes.BatchSize).Draw(rt, "spares")
 		host.Before = func(_ context.Context, spec lanes.Spec, number int) error {
 			if number > 1 && script[spec.ID][(number-2)%8] == "exits at once" {
 				panic("the host panics")

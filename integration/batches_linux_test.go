@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
@@ -23,7 +24,7 @@ func TestSevenReferencesAreAnalysedInBatchesOfThree(t *testing.T) {
 	}
 
 	j := w.start(args...)
-	most := w.mostChildren(j)
+	working, waiting := w.most(j)
 	e := j.wait()
 	if e.code != 0 {
 		t.Fatalf("ended with %d: %s", e.code, e.stderr)
@@ -33,8 +34,8 @@ func TestSevenReferencesAreAnalysedInBatchesOfThree(t *testing.T) {
 		t.Fatalf("role %s, %d lanes", r.Role, len(r.Lanes))
 	}
 	for i, lane := range r.Lanes {
-		want := fmt.Sprintf("ref-%d r%d %d complete", i+1, i+1, i/3+1)
-		if got := fmt.Sprintf("%s %s %d %s", lane.LaneID, lane.RefID, lane.Batch, lane.Status); got != want {
+		want := fmt.Sprintf("ref-%d r%d %d complete, attempts 1", i+1, i+1, i/3+1)
+		if got := fmt.Sprintf("%s %s %d %s, attempts %d", lane.LaneID, lane.RefID, lane.Batch, lane.Status, lane.Attempts); got != want {
 			t.Errorf("lane %s, want %s", got, want)
 		}
 		if len(lane.Sections) == 0 || lane.Output != analysis {
@@ -48,8 +49,11 @@ func TestSevenReferencesAreAnalysedInBatchesOfThree(t *testing.T) {
 	if open := w.model.Stats().MaxOpen; open > 3 {
 		t.Errorf("%d requests were open at once", open)
 	}
-	if most > 3 || most < 2 {
-		t.Errorf("%d children lived at once", most)
+	if working > 3 || working < 2 || waiting > 3 || waiting < 1 {
+		t.Errorf("%d children worked at once and %d waited for their tasks, want at most three, and some", working, waiting)
+	}
+	if left := piharness.Survivors(w.marker); len(left) != 0 {
+		t.Errorf("processes survived: %v", left)
 	}
 	// A batch begins when the one before is over.
 	ends, starts := map[int]time.Time{}, map[int]time.Time{}

@@ -56,6 +56,7 @@ type sidecar struct {
 	RoundID, CompletedAt string
 	Lanes                []struct {
 		LaneID, Status, CompletedAt string
+		Attempts                    int
 		Error                       struct{ Class, Message string }
 	}
 }

@@ -68,7 +68,7 @@ func (a *attempt) run(ctx context.Context, warm Child) (result outcome) {
 			result = a.crashed(reason)
 		}
 	}()
-	if a.child = warm; warm == nil {
+	if a.child = living(warm); a.child == nil {
 		if failed := a.start(ctx); failed != nil {
 			return *failed
 		}
@@ -79,6 +79,9 @@ func (a *attempt) run(ctx context.Context, warm Child) (result outcome) {
 	defer a.mu.Unlock()
 	end := pijson.End{Code: exit.Code, Signal: exit.Signal, Cause: a.cause, Stderr: exit.Stderr, Err: readErr, Stats: a.stats}
 	result = outcome{verdict: a.fold.Verdict(end), exit: exit, started: true}
+	if exit.Leaked {
+		result.note("a process of its tree could not be ended")
+	}
 	switch {
 	case a.warning == "":
 	case result.verdict.Class == pijson.ClassBudget:
@@ -87,6 +90,22 @@ func (a *attempt) run(ctx context.Context, warm Child) (result outcome) {
 		result.note(a.warning)
 	}
 	return result
+}
+
+// living is the warm child, unless it has died while it waited. That costs the lane
+// nothing but a start; what holds the descriptors of the dead one is its stdout,
+// which has to be read to the end all the same.
+func living(warm Child) Child {
+	if warm == nil {
+		return nil
+	}
+	select {
+	case <-warm.Done():
+		endChild(warm)
+		return nil
+	default:
+		return warm
+	}
 }
 
 // note adds a remark on a lane that went on all the same.
@@ -192,18 +211,23 @@ func (a *attempt) take(event pijson.Event) (spent bool) {
 // refuses such a call at once, which clears the suspicion, so it gets a moment.
 // The caller holds the lock.
 func (a *attempt) guardTools() {
-	if a.fold.Trespass() == "" || a.foreign != nil {
-		return
-	}
-	a.foreign = time.AfterFunc(foreignToolGrace, func() {
-		a.mu.Lock()
-		runs := a.fold.Trespass() != ""
+	switch suspected := a.fold.Trespass() != ""; {
+	case suspected && a.foreign == nil:
+		a.foreign = time.AfterFunc(foreignToolGrace, a.endTrespass)
+	case !suspected && a.foreign != nil:
+		a.foreign.Stop() // a later call gets a moment of its own
 		a.foreign = nil
-		a.mu.Unlock()
-		if runs {
-			a.child.Terminate() // the verdict names the tool
-		}
-	})
+	}
+}
+
+func (a *attempt) endTrespass() {
+	a.mu.Lock()
+	runs := a.fold.Trespass() != ""
+	a.foreign = nil
+	a.mu.Unlock()
+	if runs {
+		a.child.Terminate() // the verdict names the tool
+	}
 }
 
 // over tells that nothing but the child's exit is to come: it has answered, or

@@ -233,7 +233,7 @@ func (l *lane) attempt(ctx actor.Context) {
 		deadline: h.started.Add(l.limits.Lane), budget: budget{l.limits, h.turns, h.usage},
 		number: h.attempts, traceparent: h.traceparent,
 	}
-	warm := l.liveSpare()
+	warm := l.warm
 	l.tell(ctx, pijson.Progress{Phase: PhaseStarting}, "")
 	l.spawn(ctx, func(ctx context.Context, w *work) any {
 		run.report = func(p pijson.Progress, warning string) { root.Send(self, progressed{w, p, warning}) }
@@ -241,21 +241,6 @@ func (l *lane) attempt(ctx actor.Context) {
 	})
 	l.warm = nil
 	l.endLeave() // the child gets its task now
-}
-
-// liveSpare is the warm child, unless it has died while it waited: that costs the
-// lane nothing, its attempt starts a child of its own.
-func (l *lane) liveSpare() Child {
-	if l.warm == nil {
-		return nil
-	}
-	select {
-	case <-l.warm.Done():
-		l.warm.Wait()
-		return nil
-	default:
-		return l.warm
-	}
 }
 
 // spawn runs a task that takes time and returns its report. A task recovers from

@@ -66,6 +66,20 @@ func stopAnew(parent actor.Supervisor, child *actor.PID) {
 	parent.StopChildren(child)
 }
 
+// Once is the producer of an actor that is not restarted to work on. What a restart
+// on the way to its end makes (see stopAnew) hears nothing: there is a moment
+// before the Stop arrives, and it has forgotten what its predecessor knew.
+func Once(produce actor.Producer) actor.Producer {
+	made := false
+	return func() actor.Actor {
+		if made {
+			return actor.ReceiveFunc(func(actor.Context) {})
+		}
+		made = true
+		return produce()
+	}
+}
+
 func (s *Supervision) waits() backoff.BackOff {
 	if s.Restarts == 0 { // WithMaxRetries takes 0 for "no limit"
 		return &backoff.StopBackOff{}

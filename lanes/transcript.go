@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"pilothouse/lanes/pijson"
@@ -14,6 +16,10 @@ import (
 // transcriptPiece is how much of a streaming block is gathered before it is
 // written, so that a token is not a line of its own.
 const transcriptPiece = 4 << 10
+
+// transcriptBuffer is how much is gathered before it is written out, and how much
+// memory is kept for that.
+const transcriptBuffer = 16 << 10
 
 // TranscriptEntry is one line of a lane's transcript: a content block, or a
 // piece of one, as it came (spec: subagents 4.3, "Progress events").
@@ -94,7 +100,7 @@ func (t *transcript) grow(e pijson.Event, kind string) {
 	b := t.block(e.ContentIndex, kind)
 	b.text.WriteString(e.Text)
 	if b.text.Len() >= transcriptPiece {
-		t.writeBlock(e.ContentIndex, b, false)
+		t.writeOpen()
 	}
 }
 
@@ -110,11 +116,14 @@ func (t *transcript) end(e pijson.Event, kind string) {
 }
 
 func (t *transcript) endAll() {
-	for index, b := range t.open {
-		t.writeBlock(index, b, true)
+	for _, index := range t.indices() {
+		t.writeBlock(index, t.open[index], true)
 		delete(t.open, index)
 	}
 }
+
+// indices are the places of the open blocks in their message, in order.
+func (t *transcript) indices() []int { return slices.Sorted(maps.Keys(t.open)) }
 
 func (t *transcript) block(index int, kind string) *openBlock {
 	b := t.open[index]
@@ -123,6 +132,15 @@ func (t *transcript) block(index int, kind string) *openBlock {
 		t.open[index] = b
 	}
 	return b
+}
+
+// writeOpen writes what the open blocks have gathered, in their order.
+func (t *transcript) writeOpen() {
+	for _, index := range t.indices() {
+		if b := t.open[index]; b.text.Len() > 0 {
+			t.writeBlock(index, b, false)
+		}
+	}
 }
 
 func (t *transcript) writeBlock(index int, b *openBlock, done bool) {
@@ -138,7 +156,7 @@ func (t *transcript) write(entry TranscriptEntry) {
 	if err := encoder.Encode(entry); err != nil && t.err == nil {
 		t.err = err
 	}
-	if t.out.Len() >= 16*transcriptPiece {
+	if t.out.Len() >= transcriptBuffer {
 		t.writeOut()
 	}
 }
@@ -149,11 +167,7 @@ func (t *transcript) flush() {
 	if t.file == nil || t.err != nil {
 		return
 	}
-	for index, b := range t.open {
-		if b.text.Len() > 0 {
-			t.writeBlock(index, b, false)
-		}
-	}
+	t.writeOpen()
 	t.writeOut()
 }
 
@@ -162,6 +176,9 @@ func (t *transcript) writeOut() {
 		_, t.err = t.file.Write(t.out.Bytes())
 	}
 	t.out.Reset()
+	if t.out.Cap() > 2*transcriptBuffer { // a single block was long
+		t.out = bytes.Buffer{}
+	}
 }
 
 // close ends the transcript and returns why it is not complete, if it is not.

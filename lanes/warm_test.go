@@ -81,10 +81,14 @@ func TestAChildThatDiesWhileItIsWarmIsReplaced(t *testing.T) {
 	t.Parallel()
 	host := lanestest.NewHost(t, inTurn(dying, answering("done")))
 	stage := warm(t, host, nil)
-	<-host.Next(t, "general").Done()
+	dead := host.Next(t, "general")
+	<-dead.Done()
 	stage.Send(lanes.Begin{})
 	if r := theResult(t, stage); r.Status != lanes.Complete || r.Attempts != 1 || host.Starts("general") != 2 {
 		t.Errorf("%s after %d attempts and %d starts, want a dead spare to cost nothing", r.Status, r.Attempts, host.Starts("general"))
+	}
+	if !dead.Drained() || !dead.Waited() {
+		t.Errorf("the dead spare: its stdout is read to the end %v, it is waited for %v", dead.Drained(), dead.Waited())
 	}
 }
 

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -26,7 +27,35 @@ type ownership struct {
 	work    *background
 	dir     store.RunDir
 	session string
-	lease   *store.Lease
+	held    held
+}
+
+// held is the lease between the goroutine that acquires it and the actor. When the
+// actor ends before it hears of a lease, the goroutine gives it back.
+type held struct {
+	mu    sync.Mutex
+	lease *store.Lease
+	over  bool
+}
+
+// put keeps a lease; it is false when nobody wants it any more.
+func (h *held) put(lease *store.Lease) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return false
+	}
+	h.lease = lease
+	return true
+}
+
+// take returns the lease, nil without one, and refuses further ones when it is over.
+func (h *held) take(over bool) *store.Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lease := h.lease
+	h.lease, h.over = nil, h.over || over
+	return lease
 }
 
 // Receive implements actor.Actor.
@@ -38,16 +67,18 @@ func (o *ownership) Receive(ctx actor.Context) {
 			if err != nil {
 				return refused{err}
 			}
+			if !o.held.put(lease) {
+				_, err := lease.Release()
+				return released{err}
+			}
 			return acquired{lease}
 		})
 	case acquired:
-		o.lease = m.lease
 		ctx.Send(ctx.Parent(), m)
 	case refused:
 		ctx.Send(ctx.Parent(), m)
 	case release:
-		lease := o.lease
-		o.lease = nil
+		lease := o.held.take(false)
 		if lease == nil {
 			ctx.Send(ctx.Parent(), released{})
 			return
@@ -64,9 +95,8 @@ func (o *ownership) Receive(ctx actor.Context) {
 		// The orderly way is release. This is the way out after a crash of the
 		// run's actor: an owner file left behind would lock the run until this
 		// process ends.
-		if o.lease != nil {
-			_, _ = o.lease.Release()
-			o.lease = nil
+		if lease := o.held.take(true); lease != nil {
+			_, _ = lease.Release()
 		}
 	}
 }

@@ -155,11 +155,13 @@ func (g *registry) place(ctx actor.Context, m prepared) {
 // spawn starts a run's supervisor under the run's id. Runs of two workspaces
 // may share an id; the second gets a numbered name.
 func (g *registry) spawn(ctx actor.Context, to destination) (*actor.PID, error) {
-	props := actor.PropsFromProducer(to.spawn)
+	spawn := func(name string) (*actor.PID, error) { // a name that is taken has used up the producer
+		return ctx.SpawnNamed(actor.PropsFromProducer(lanes.Once(to.spawn)), name)
+	}
 	name := "run-" + to.run.runID
-	pid, err := ctx.SpawnNamed(props, name)
+	pid, err := spawn(name)
 	for n := 2; errors.Is(err, actor.ErrNameExists); n++ {
-		pid, err = ctx.SpawnNamed(props, fmt.Sprintf("%s~%d", name, n))
+		pid, err = spawn(fmt.Sprintf("%s~%d", name, n))
 	}
 	return pid, err
 }

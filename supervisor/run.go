@@ -111,7 +111,7 @@ func (r *runSupervisor) start(ctx actor.Context) {
 }
 
 func (r *runSupervisor) spawn(ctx actor.Context, name string, a actor.Actor) *actor.PID {
-	pid, err := ctx.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return a }), name)
+	pid, err := ctx.SpawnNamed(actor.PropsFromProducer(lanes.Once(func() actor.Actor { return a })), name)
 	if err != nil {
 		panic(fmt.Errorf("spawn %s: %w", name, err)) // only a second actor of this name, which is a defect
 	}
@@ -198,7 +198,7 @@ func (r *runSupervisor) begun(ctx actor.Context, round *openRound, err error) {
 		round.outcomes[outcome.Lane.Spec.ID] = outcome
 		ctx.Send(round.caller, LaneEnded{newLaneResult(outcome, round.stored[outcome.Lane.Spec.ID])})
 	}
-	props := actor.PropsFromProducer(actors.NewRound(round.roundID, round.role, round.lanes, round.host))
+	props := actor.PropsFromProducer(lanes.Once(actors.NewRound(round.roundID, round.role, round.lanes, round.host)))
 	pid, err := ctx.SpawnNamed(props, "round-"+round.roundID)
 	if err != nil {
 		round.err = fmt.Errorf("start round %s: %w", round.roundID, err)
@@ -289,7 +289,7 @@ func (r *runSupervisor) childEnded(ctx actor.Context, who *actor.PID) {
 		panic(fmt.Sprintf("%s: %s", who.Id, r.Reason(who)))
 	}
 	for id, round := range r.open {
-		if round.actor.Equal(who) {
+		if round.actor != nil && round.actor.Equal(who) { // nil while the round is being recorded
 			ctx.Send(ctx.Self(), roundGone{id, who})
 		}
 	}

@@ -46,7 +46,7 @@ func stubPi(in io.Reader, out io.Writer) {
 	event(`{"type":"agent_start"}`)
 	event(`{"type":"turn_start"}`)
 	switch {
-	case strings.Contains(string(task), "STUB-HOLD"):
+	case strings.Contains(string(task), "STUB-HOLD") && os.Getenv("PILOTHOUSE_STUB_PI") != "answering":
 		event(`{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"thinking about it"}}`)
 		end := make(chan os.Signal, 1)
 		signal.Notify(end, syscall.SIGTERM)

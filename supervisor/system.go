@@ -34,6 +34,9 @@ type Options struct {
 	// their tasks; negative for none. By default two rounds can have a whole batch
 	// ready. Each is an idle Node process of some 70 MB (Pi fact §9).
 	Spares int
+
+	// receivers see every message of every actor. Tests inject panics with them.
+	receivers []actor.ReceiverMiddleware
 }
 
 // System is the actor tree of one process with what it needs: a process starter
@@ -76,7 +79,7 @@ func New(o Options) (*System, error) {
 	}
 	s := &System{
 		gone:    make(chan struct{}),
-		tracing: newTracing(o.Tracer, o.Logger),
+		tracing: newTracing(o.Tracer, o.Logger, o.receivers...),
 		services: &services{
 			work: newBackground(), children: &children{dir: o.ChildrenDir, noCgroup: o.NoCgroup, logger: o.Logger}, logger: o.Logger,
 			now: o.Now, clock: &roundClock{now: o.Now}, spares: make(chan struct{}, max(0, o.Spares)),

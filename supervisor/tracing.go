@@ -43,10 +43,12 @@ type tracing struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 	logger     *slog.Logger
+	inner      []actor.ReceiverMiddleware // between tracing and each actor
 }
 
-func newTracing(provider trace.TracerProvider, logger *slog.Logger) *tracing {
+func newTracing(provider trace.TracerProvider, logger *slog.Logger, inner ...actor.ReceiverMiddleware) *tracing {
 	return &tracing{
+		inner:      inner,
 		tracer:     provider.Tracer("pilothouse/supervisor"),
 		propagator: propagation.TraceContext{},
 		logger:     logger,
@@ -57,7 +59,7 @@ func newTracing(provider trace.TracerProvider, logger *slog.Logger) *tracing {
 // middleware, to all its descendants.
 func (t *tracing) props(props *actor.Props) *actor.Props {
 	return props.Clone(
-		actor.WithReceiverMiddleware(t.receive),
+		actor.WithReceiverMiddleware(append([]actor.ReceiverMiddleware{t.receive}, t.inner...)...),
 		actor.WithSenderMiddleware(t.send),
 		actor.WithSpawnMiddleware(t.spawn),
 	)

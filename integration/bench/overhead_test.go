@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -139,6 +140,8 @@ func (g *ground) byHand(b *testing.B, lanes []lane) time.Duration {
 		all.Go(func() {
 			cmd := g.command(l.words...)
 			cmd.Dir = l.dir
+			// As the product does: a session is what the kernel shares a busy machine by.
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			cmd.Stdin = strings.NewReader(l.task)
 			cmd.Env = append(slices.Clone(g.env), "PI_PLANS_REFINER=1")
 			if out, err := cmd.Output(); err != nil || len(out) == 0 {

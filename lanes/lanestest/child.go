@@ -37,6 +37,7 @@ type Child struct {
 
 	mu      sync.Mutex
 	waited  bool
+	drained bool
 	hasTask bool
 	points  map[string]*point
 }
@@ -84,7 +85,20 @@ type stdout struct{ c *Child }
 
 func (s stdout) Read(p []byte) (int, error) {
 	s.c.panicIn("Read")
-	return s.c.in.Read(p)
+	n, err := s.c.in.Read(p)
+	if err != nil {
+		s.c.mu.Lock()
+		s.c.drained = true
+		s.c.mu.Unlock()
+	}
+	return n, err
+}
+
+// Drained tells that stdout has been read to its end.
+func (c *Child) Drained() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.drained
 }
 
 // Terminate implements lanes.Child.

@@ -7,9 +7,9 @@ import (
 
 const (
 	// bufferSize is the read buffer. A line that fits is decoded in place; of a
-	// longer one only what is needed is kept. It holds the results of tools, which
-	// Pi cuts at 50 KB, with all that JSON escapes in them.
-	bufferSize = 128 << 10
+	// longer one only what is needed is kept. The results of tools fit, which Pi cuts
+	// at 50 KB, and large reads are cheaper than many.
+	bufferSize = 256 << 10
 	// maxEmptyReads bounds how often in a row a read may bring nothing.
 	maxEmptyReads = 100
 )
@@ -26,8 +26,8 @@ type buffer struct {
 	err        error // sticky
 }
 
-func newBuffer(source io.Reader) buffer {
-	return buffer{source: source, mem: make([]byte, bufferSize)}
+func newBuffer(source io.Reader, size int) buffer {
+	return buffer{source: source, mem: make([]byte, size)}
 }
 
 // line takes the next line, without its line feed, if all of it is there. It is
@@ -93,15 +93,17 @@ func (b *buffer) rest() (piece []byte, more bool) {
 	}
 }
 
-// skip drops the rest of a line, keeping its last bytes in tail.
-func (b *buffer) skip(tail []byte) []byte {
+// skip drops the rest of a line, keeping its last bytes in tail, and tells how long
+// it was.
+func (b *buffer) skip(tail []byte) (_ []byte, length int64) {
 	for {
 		if line, ok := b.line(); ok {
-			return appendTail(tail, line)
+			return appendTail(tail, line), length + int64(len(line))
 		}
+		length += int64(len(b.pending()))
 		tail = appendTail(tail, b.take())
 		if b.err != nil {
-			return tail
+			return tail, length
 		}
 		b.fill()
 	}

@@ -182,12 +182,19 @@ func (w *wireEvent) event() Event {
 
 func (m *wireMessage) fill(e *Event) {
 	e.Role = m.Role
-	if m.Role != RoleAssistant && m.Role != RoleToolResult {
-		return
+	switch m.Role {
+	case RoleAssistant:
+		e.Message = m.said(strings.Join(m.Content.texts(), "\n"), m.Content.toolCalls())
+	case RoleToolResult:
+		e.Message = &Message{Usage: m.Usage}
 	}
-	e.Message = &Message{
-		Text:          strings.Join(m.Content.texts(), "\n"),
-		ToolCalls:     m.Content.toolCalls(),
+}
+
+// said is the message of an assistant.
+func (m *wireMessage) said(text string, toolCalls int) *Message {
+	return &Message{
+		Text:          text,
+		ToolCalls:     toolCalls,
 		Provider:      m.Provider,
 		Model:         m.Model,
 		StopReason:    m.StopReason,

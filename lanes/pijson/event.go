@@ -143,7 +143,8 @@ type Event struct {
 // serve a live view; results themselves go to the model, not to us.
 const ToolTextLimit = 4 << 10
 
-// Message is a finished message of an assistant or a tool result (Pi fact §4).
+// Message is a finished message of an assistant or a tool result (Pi fact §4). Of a
+// tool result only the usage is told.
 type Message struct {
 	// Text holds the text blocks joined by a newline, not trimmed.
 	Text string

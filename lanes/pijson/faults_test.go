@@ -208,7 +208,7 @@ func TestFaultB24LongLinesDoNotEndTheStream(t *testing.T) {
 
 func TestFaultB24AnAnswerTooLongToReadIsNoSuccess(t *testing.T) {
 	t.Parallel()
-	text := stream(session, answer("short"), turnStart, delta("seen"), answer(strings.Repeat("x", 200<<10)), settled)
+	text := stream(session, answer("short"), turnStart, delta("seen"), answer(strings.Repeat("x", 400<<10)), settled)
 	events, stats := readAll(t, strings.NewReader(text), pijson.ReaderOptions{MaxLine: 100 << 10})
 	f := pijson.NewFold(pijson.FoldOptions{})
 	for _, e := range events {

@@ -323,7 +323,7 @@ func (f *Fold) Progress() Progress {
 }
 
 // maxPartial bounds the text that is kept of a message while it is streamed.
-const maxPartial = 256 << 10
+const maxPartial = 64 << 10
 
 // partial collects the text of the message being streamed.
 type partial struct {

@@ -226,7 +226,7 @@ func TestThePartialTextIsWhatWasSeenLast(t *testing.T) {
 		"a newer message":             {[]string{assistant("old", "toolUse", someUsage), assistantStart, delta("new")}, "new"},
 		"a failed message":            {[]string{delta("aaa"), assistant("aaab", "error", zeroUsage)}, "aaab"},
 		"a failed message that ended": {[]string{assistant("aaab", "error", zeroUsage), assistantStart, delta("x"), providerError("y")}, "aaab"},
-		"long":                        {[]string{delta(strings.Repeat("é", 100<<10)), delta(strings.Repeat("é", 100<<10)), delta("end")}, strings.Repeat("é", 128<<10)},
+		"long":                        {[]string{delta(strings.Repeat("é", 100<<10)), delta(strings.Repeat("é", 100<<10)), delta("end")}, strings.Repeat("é", 32<<10)},
 	} {
 		if v := judge(t, pijson.End{Cause: pijson.CauseCancelled}, tc.lines...); v.Partial != tc.want {
 			t.Errorf("%s: %d bytes %.40q, want %d bytes %.40q", name, len(v.Partial), v.Partial, len(tc.want), tc.want)

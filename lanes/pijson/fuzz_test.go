@@ -22,11 +22,15 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Add([]byte("\ufeff" + session + "\r\n\x1b[0m" + delta(`"\`) + "\nwarning " + answer("x")))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		const maxLine = 70 << 10
-		whole, stats := readAll(t, bytes.NewReader(data), pijson.ReaderOptions{MaxLine: maxLine})
-		halves, halfStats := readAll(t, iotest.HalfReader(bytes.NewReader(data)), pijson.ReaderOptions{MaxLine: maxLine})
-		if diff := cmp.Diff(whole, halves); diff != "" || stats != halfStats {
-			t.Fatalf("%+v, %+v (-whole +halves):\n%s", stats, halfStats, diff)
+		small := func(r io.Reader) ([]pijson.Event, pijson.ReaderStats) {
+			return readFrom(t, pijson.NewSmallReader(r, pijson.ReaderOptions{MaxLine: 12 << 10}, smallBuffer))
+		}
+		compare(t, data, small, iotest.HalfReader)
+		compare(t, data, small, iotest.OneByteReader)
+		_, smallStats := small(bytes.NewReader(data))
+		whole, stats := readAll(t, bytes.NewReader(data), pijson.ReaderOptions{})
+		if smallStats.Bytes != stats.Bytes || smallStats.Lines != stats.Lines {
+			t.Fatalf("a small buffer makes %+v of %+v", smallStats, stats)
 		}
 		if stats.Bytes != int64(len(data)) || stats.Events != int64(len(whole)) || stats.Events+stats.Noise > stats.Lines {
 			t.Fatalf("%d bytes, %d events, stats %+v", len(data), len(whole), stats)
@@ -37,6 +41,19 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// smallBuffer makes lines that the fuzzing can reach long ones.
+const smallBuffer = 8 << 10
+
+// compare reads the data at once and in pieces.
+func compare(t *testing.T, data []byte, read func(io.Reader) ([]pijson.Event, pijson.ReaderStats), cut func(io.Reader) io.Reader) {
+	t.Helper()
+	whole, stats := read(bytes.NewReader(data))
+	pieces, pieceStats := read(cut(bytes.NewReader(data)))
+	if diff := cmp.Diff(whole, pieces); diff != "" || stats != pieceStats {
+		t.Fatalf("%+v, %+v (-whole +pieces):\n%s", stats, pieceStats, diff)
+	}
 }
 
 // FuzzFold: every stream and end gives one verdict that holds together.

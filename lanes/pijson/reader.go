@@ -20,7 +20,7 @@ type ReaderOptions struct {
 	// DefaultMaxLine. It applies only to lines that are needed whole, which in
 	// practice is the end of an assistant message: the bodies of other long lines
 	// are never kept. A line beyond it is skipped and reported as a TooLong event.
-	// Lines that fit the read buffer of 128 KiB are never too long.
+	// Lines that fit the read buffer of 256 KiB are never too long.
 	MaxLine int
 }
 
@@ -42,17 +42,20 @@ type ReaderStats struct {
 type Reader struct {
 	in      buffer
 	maxLine int
+	look    int    // how much must be there of the next line to look at it
 	tail    []byte // the end of a long line that is being skipped
 	stats   ReaderStats
 	err     error // sticky: io.EOF or the read error
 }
 
 // NewReader returns a Reader of r, which is usually the read end of a pipe.
-func NewReader(r io.Reader, o ReaderOptions) *Reader {
+func NewReader(r io.Reader, o ReaderOptions) *Reader { return newReader(r, o, bufferSize) }
+
+func newReader(r io.Reader, o ReaderOptions, size int) *Reader {
 	if o.MaxLine <= 0 {
 		o.MaxLine = DefaultMaxLine
 	}
-	return &Reader{in: newBuffer(r), maxLine: o.MaxLine}
+	return &Reader{in: newBuffer(r, size), maxLine: o.MaxLine, look: earlyHead}
 }
 
 // Stats returns the counts so far.
@@ -64,10 +67,9 @@ func (r *Reader) Stats() ReaderStats {
 
 // Next returns the next event. After the last one it returns io.EOF, or the error of
 // the underlying reader; a last line without a line feed is still read before that.
-func (r *Reader) Next() (Event, error) {
+func (r *Reader) Next() (e Event, err error) {
 	for r.err == nil {
-		e, ok := r.next()
-		if ok {
+		if r.next(&e) {
 			r.stats.Events++
 			if e.Kind == KindUnknown {
 				r.stats.Unknown++
@@ -78,48 +80,59 @@ func (r *Reader) Next() (Event, error) {
 	return Event{}, r.err
 }
 
-// next reads on by a line, or by what has come of one. It reports false when that
-// gave no event.
-func (r *Reader) next() (Event, bool) {
-	if line, ok := r.in.line(); ok {
-		return r.line(line)
+// next reads on by a line, or by what has come of one, into e. It reports false when
+// that gave no event.
+func (r *Reader) next(e *Event) (ok bool) {
+	if line, complete := r.in.line(); complete {
+		r.look = earlyHead
+		return r.line(line, e)
 	}
-	begun := r.in.pending()
+	head := r.in.pending()
 	switch {
 	case r.in.full():
-		return r.long(r.in.take())
+		r.look = earlyHead
+		*e, ok = r.long(r.in.take())
+		return ok
 	case r.in.err != nil:
-		if r.err = r.in.err; len(begun) > 0 {
-			return r.line(r.in.take())
+		r.err = r.in.err
+		return len(head) > 0 && r.line(r.in.take(), e)
+	case len(head) >= r.look:
+		if *e, ok = decodeHead(head); ok {
+			r.look = earlyHead
+			return r.begun()
 		}
-		return Event{}, false
-	case len(begun) >= earlyHead:
-		if e, ok := decodeHead(begun); ok {
-			r.stats.Lines++
-			r.skip()
-			return e, true
-		}
+		r.look = 2 * len(head)
 	}
 	r.in.fill()
-	return Event{}, false
+	return false
+}
+
+// begun drops the line whose beginning gave an event. It reports whether the complete
+// line would too: where the pipe cuts the stream makes no difference.
+func (r *Reader) begun() bool {
+	r.stats.Lines++
+	fits := r.skip() < int64(len(r.in.mem))
+	if end := trimEscapesRight(r.tail); fits && len(end) > 0 && end[len(end)-1] != '}' {
+		r.stats.Noise++
+		return false
+	}
+	return true
 }
 
 // line decodes a complete line without its line feed.
-func (r *Reader) line(line []byte) (Event, bool) {
+func (r *Reader) line(line []byte, e *Event) (ok bool) {
 	r.stats.Lines++
 	line, blank := clean(line)
 	if blank {
-		return Event{}, false
+		return false
 	}
-	e, ok := decodeLine(line, false)
-	if !ok {
+	if *e, ok = decodeLine(line, false); !ok {
 		r.stats.Noise++
 	}
-	return e, ok
+	return ok
 }
 
-// decodeHead decodes a line of which b is the beginning, if that decides: the end
-// of the line makes no difference then.
+// decodeHead decodes a line of which b is the beginning, if that is enough.
 func decodeHead(b []byte) (Event, bool) {
 	if hasPrefix(b, updatePrefix) {
 		return scanUpdate(b)
@@ -130,9 +143,12 @@ func decodeHead(b []byte) (Event, bool) {
 
 // decodeLine decodes a clean, complete line, by hand where possible. If the line is
 // owned, the event may keep its memory, and the line is of no use afterwards.
-func decodeLine(line []byte, owned bool) (Event, bool) {
+func decodeLine(line []byte, owned bool) (e Event, ok bool) {
+	if line[len(line)-1] != '}' {
+		return Event{}, false
+	}
 	if hasPrefix(line, updatePrefix) {
-		if e, ok := scanUpdate(line); ok {
+		if e, ok = scanUpdate(line); ok {
 			return e, true
 		}
 		return decodeWhole(line)
@@ -141,7 +157,7 @@ func decodeLine(line []byte, owned bool) (Event, bool) {
 	if need == needHead || (need == needTail && finish(&e, line)) {
 		return e, true
 	}
-	if e.Role == RoleToolResult && costsNothing(line) {
+	if e.Role == RoleToolResult && !bytes.Contains(line, usageName) {
 		e.Message = &Message{}
 		return e, true
 	}
@@ -151,12 +167,8 @@ func decodeLine(line []byte, owned bool) (Event, bool) {
 	return decodeWhole(line)
 }
 
-// costsNothing tells that a complete line has no usage anywhere. Quotes inside a
-// JSON string are escaped, so that the key cannot hide or seem to be in one.
-func costsNothing(line []byte) bool {
-	return line[len(line)-1] == '}' && !bytes.Contains(line, usageName)
-}
-
+// usageName is the key of a usage. Quotes inside a JSON string are escaped, so that
+// it is neither hidden in one nor seems to be in one.
 var usageName = []byte(`"usage"`)
 
 // need tells how much of a line must be seen to make its event.
@@ -219,6 +231,9 @@ func peek(b []byte) (Event, need) {
 // full decoding can tell.
 func finish(e *Event, line []byte) bool {
 	tail := line[max(0, len(line)-tailSize):]
+	if !hasSuffix(tail, "}") {
+		return false
+	}
 	if e.Kind == KindAgentEnd {
 		if value, ok := lastBool(tail, `,"willRetry":`); ok {
 			e.WillRetry = value
@@ -298,8 +313,11 @@ func (r *Reader) long(head []byte) (Event, bool) {
 	}
 }
 
-// skip reads to the end of the line and keeps its tail.
-func (r *Reader) skip() { r.tail = r.in.skip(r.tail[:0]) }
+// skip reads to the end of the line, keeps its tail, and returns its length.
+func (r *Reader) skip() (length int64) {
+	r.tail, length = r.in.skip(r.tail[:0])
+	return length
+}
 
 // whole collects the rest of the line behind head and decodes it. An update line is
 // left as soon as its piece of text is complete.

@@ -32,15 +32,41 @@ func TestFaultB26CharactersCutByChunksStayWhole(t *testing.T) {
 // Where the pipe cuts the stream makes no difference, for lines of every length.
 func TestChunkBoundariesMakeNoDifference(t *testing.T) {
 	t.Parallel()
-	text := longLines(66 << 10)
-	want, wantStats := readAll(t, strings.NewReader(text), pijson.ReaderOptions{MaxLine: 100 << 10})
-	for _, sizes := range [][]int{{7}, {4095}, {64<<10 - 1}, {64 << 10}, {64<<10 + 1}, {1, 70_000}, {3, 5, 40_000, 1, 1, 65_000, 100}} {
-		got, stats := readAll(t, &chunked{text: text, sizes: sizes}, pijson.ReaderOptions{MaxLine: 100 << 10})
-		if !reflect.DeepEqual(want, got) { // cmp.Diff is slow on long texts that are equal
-			t.Errorf("chunks of %d bytes (-whole +chunked):\n%s", sizes, cmp.Diff(want, got))
+	const buffer = 8 << 10
+	cut := oldDelta("a", strings.Repeat("b", 3000))[:5000] + "\n" + // not as long as the buffer, so it is no event
+		`{"type":"turn_end","x":"` + strings.Repeat("c", 6000) + "\x1b[0m\n" +
+		oldDelta("d", strings.Repeat("e", 3000)) + "\x1b[0m \r\n" +
+		oldDelta("f", strings.Repeat("g", 5000))[:9000] + "\n" // longer
+	for _, n := range []int{40, buffer - 100, buffer + 100, 3 * buffer} {
+		text := longLines(n) + cut
+		read := func(sizes ...int) ([]pijson.Event, pijson.ReaderStats) {
+			return readFrom(t, pijson.NewSmallReader(&chunked{text: text, sizes: sizes}, pijson.ReaderOptions{MaxLine: buffer * 3 / 2}, buffer))
 		}
-		if stats != wantStats {
-			t.Errorf("chunks of %d bytes: stats %+v, want %+v", sizes, stats, wantStats)
+		want, wantStats := read(len(text))
+		if wantStats.Noise != 2 {
+			t.Errorf("lines of %d bytes: stats %+v", n, wantStats)
+		}
+		for _, sizes := range [][]int{{7}, {4095}, {buffer - 1}, {buffer}, {buffer + 1}, {1, 9_000}, {3, 5, 5_000, 1, 1, 8_200, 100}} {
+			got, stats := read(sizes...)
+			if !reflect.DeepEqual(want, got) { // cmp.Diff is slow on long texts that are equal
+				t.Errorf("lines of %d bytes, chunks of %d (-whole +chunked):\n%s", n, sizes, cmp.Diff(want, got))
+			}
+			if stats != wantStats {
+				t.Errorf("lines of %d bytes, chunks of %d: stats %+v, want %+v", n, sizes, stats, wantStats)
+			}
+		}
+	}
+}
+
+// The same with the buffer as it is.
+func TestChunksAroundTheSizeOfTheBufferMakeNoDifference(t *testing.T) {
+	t.Parallel()
+	text := longLines(258 << 10)
+	want, wantStats := readAll(t, strings.NewReader(text), pijson.ReaderOptions{MaxLine: 400 << 10})
+	for _, sizes := range [][]int{{64 << 10}, {256<<10 - 1}, {256 << 10}, {256<<10 + 1}, {1, 280_000}, {3, 5, 40_000, 1, 1, 65_000, 100}} {
+		got, stats := readAll(t, &chunked{text: text, sizes: sizes}, pijson.ReaderOptions{MaxLine: 400 << 10})
+		if !reflect.DeepEqual(want, got) || stats != wantStats {
+			t.Errorf("chunks of %d bytes: %d events, stats %+v, want %d, %+v", sizes, len(got), stats, len(want), wantStats)
 		}
 	}
 }
@@ -106,7 +132,7 @@ func TestLongLinesGiveWhatShortOnesGive(t *testing.T) {
 			t.Errorf("event %d (%s): text of %d bytes begins otherwise", i, l.Kind, len(l.Text))
 		}
 		if l.Message != nil {
-			if len(l.Message.Text) <= len(s.Message.Text) {
+			if (len(l.Message.Text) > len(s.Message.Text)) != (l.Role == pijson.RoleAssistant) {
 				t.Errorf("event %d: message text of %d bytes", i, len(l.Message.Text))
 			}
 			m := *l.Message
@@ -167,6 +193,45 @@ func TestMemoryStaysBoundedOnLongCumulativeLines(t *testing.T) {
 	}
 	if events != lines || r.Stats().Bytes < lines*2*partial {
 		t.Errorf("%d events, stats %+v", events, r.Stats())
+	}
+}
+
+// A long answer costs its line, and that once more in one piece, which becomes the text.
+func TestAnAnswerOfManyMegabytesIsHeldTwiceAtMost(t *testing.T) {
+	const size = 40 << 20
+	head, tail, _ := strings.Cut(answer(`ANSWER "\é`), "ANSWER")
+	line := io.MultiReader(strings.NewReader(head), &repeat{n: size}, strings.NewReader(tail+"\n"))
+	r := pijson.NewReader(line, pijson.ReaderOptions{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	e, err := r.Next()
+	runtime.ReadMemStats(&after)
+	if err != nil || len(e.Message.Text) != size+len(` "\é`) || !strings.HasSuffix(e.Message.Text, `x "\é`) {
+		t.Fatalf("%d bytes, %v", len(e.Message.Text), err)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > size*22/10 {
+		t.Errorf("%d bytes allocated for an answer of %d", got, size)
+	}
+}
+
+func TestOfAToolResultOnlyTheUsageIsTold(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]*pijson.Usage{
+		`"content":[{"type":"text","text":"a file"}],"isError":false,"timestamp":1`:                                        nil,
+		`"content":[{"type":"text","text":"{\"usage\":{\"input\":7}}"}],"isError":false`:                                   nil,
+		`"content":[{"type":"text","text":"x"}],"details":{"usage":{"input":7}},"isError":false`:                           nil,
+		`"content":[{"type":"text","text":"x"}],"usage":{"input":7,"cost":{"total":0.5}},"isError":false`:                  {Input: 7, Cost: 0.5},
+		`"content":[{"type":"text","text":"\"usage\":{}"}],"details":{},"usage":{"input":7},"isError":true,"durationMs":3`: {Input: 7},
+		`"content":[{"type":"text","text":"x"}],"usage":null,"isError":false`:                                              nil,
+		`"usage" : {"output":1},"content":"x"`:                                                                             {Output: 1},
+	} {
+		for _, size := range []int{0, 20 << 10} {
+			text := `{"type":"message_end","message":{"role":"toolResult","toolCallId":"` + strings.Repeat("c", size) + `","toolName":"read",` + line + `}}`
+			events, stats := readFrom(t, pijson.NewSmallReader(strings.NewReader(text), pijson.ReaderOptions{}, 8<<10))
+			if diff := cmp.Diff([]pijson.Event{{Kind: pijson.KindMessageEnd, Role: "toolResult", Message: &pijson.Message{Usage: want}}}, events); diff != "" {
+				t.Errorf("%s: stats %+v (-want +got):\n%s", line, stats, diff)
+			}
+		}
 	}
 }
 

@@ -3,8 +3,6 @@ package pijson
 import (
 	"bytes"
 	"encoding/json"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // This file is the hot path. Nearly all lines of a stream are message_update, and
@@ -17,6 +15,7 @@ const (
 	updatePrefix = `{"type":"message_update",`
 	updateKey    = `"assistantMessageEvent":{"type":"`
 	usageKey     = `"usage":`
+	partialKey   = `,"partial":`
 	// maxUsageSkip bounds the search for updateKey behind the usage object.
 	maxUsageSkip = 4 << 10
 )
@@ -25,7 +24,7 @@ var updateKeyBytes = []byte(updateKey)
 
 // scanUpdate reads a message_update line of which b is the beginning or the whole.
 // It reports false when b does not hold all that is needed in the usual order.
-func scanUpdate(b []byte) (Event, bool) {
+func scanUpdate(b []byte) (e Event, ok bool) {
 	p := b[len(updatePrefix):]
 	if !hasPrefix(p, updateKey) {
 		if !hasPrefix(p, usageKey) {
@@ -42,8 +41,8 @@ func scanUpdate(b []byte) (Event, bool) {
 	if end < 0 {
 		return Event{}, false
 	}
-	e := Event{Kind: updateKind(p[:end])}
-	p, ok := after(p[end:], `","contentIndex":`)
+	e.Kind = updateKind(p[:end])
+	p, ok = after(p[end:], `","contentIndex":`)
 	if !ok || e.Kind == KindUnknown {
 		return Event{}, false
 	}
@@ -67,7 +66,7 @@ func scanUpdate(b []byte) (Event, bool) {
 				}
 			}
 		} else { // a cut before the id must not pass for the older generation
-			ok = hasPrefix(p, `,"partial":`) || hasPrefix(p, "}")
+			ok = hasPrefix(p, partialKey) || hasPrefix(p, "}")
 		}
 	case KindToolCallEnd:
 		if p, ok = after(p, `,"toolCall":`); ok {
@@ -78,7 +77,9 @@ func scanUpdate(b []byte) (Event, bool) {
 	if !ok || len(p) == 0 || (p[0] != ',' && p[0] != '}') {
 		return Event{}, false
 	}
-	e.Cumulative = hasPrefix(p, `,"partial":`)
+	if e.Cumulative = hasPrefix(p, partialKey); !e.Cumulative && len(p) < len(partialKey) && partialKey[:len(p)] == string(p) {
+		return Event{}, false // the key is cut
+	}
 	return e, true
 }
 
@@ -128,49 +129,6 @@ func scanToolCall(p []byte, e *Event) ([]byte, bool) {
 	return p[d.InputOffset():], true
 }
 
-const answerPrefix = `{"type":"message_end","message":{"role":"assistant","content":[`
-
-// scanAnswer reads the message_end of an assistant whose content is nothing but text,
-// which is the longest line that is needed whole. Only what follows the content is
-// left to encoding/json. It reports false for any other line.
-func scanAnswer(line []byte) (Event, bool) {
-	p, ok := after(line, answerPrefix)
-	if !ok {
-		return Event{}, false
-	}
-	var content wireContent
-	for !hasPrefix(p, "]") {
-		if len(content) > 0 {
-			if p, ok = after(p, ","); !ok {
-				return Event{}, false
-			}
-		}
-		block := wireBlock{Type: "text"}
-		if p, ok = after(p, `{"type":"text","text":`); !ok {
-			return Event{}, false
-		}
-		if block.Text, p, ok = scanString(p); !ok {
-			return Event{}, false
-		}
-		if p, ok = after(p, "}"); !ok {
-			return Event{}, false
-		}
-		content = append(content, block)
-	}
-	if !hasPrefix(p, `],"`) {
-		return Event{}, false
-	}
-	rest := append([]byte("{"), p[len("],"):len(p)-1]...)
-	var m wireMessage
-	if err := json.Unmarshal(rest, &m); err != nil || m.Role != "" || m.Content != nil {
-		return Event{}, false
-	}
-	m.Role, m.Content = RoleAssistant, content
-	e := Event{Kind: KindMessageEnd}
-	m.fill(&e)
-	return e, true
-}
-
 // scanTool reads the head of a tool_execution_* line: ids and, where the result
 // begins with a text block, the first bytes of it. p starts after the type's closing
 // quote.
@@ -213,133 +171,6 @@ func scanIndex(p []byte) (int, []byte, bool) {
 		i++
 	}
 	return n, p[i:], i > 0
-}
-
-// scanString reads the JSON string at the start of p and returns what follows it.
-func scanString(p []byte) (string, []byte, bool) {
-	if len(p) == 0 || p[0] != '"' {
-		return "", nil, false
-	}
-	end := bytes.IndexByte(p[1:], '"')
-	if end < 0 {
-		return "", nil, false
-	}
-	s := p[1 : 1+end]
-	if bytes.IndexByte(s, '\\') < 0 && utf8.Valid(s) {
-		return string(s), p[2+end:], true
-	}
-	out, n, ok := unquote(p[1:], len(p))
-	if !ok {
-		return "", nil, false
-	}
-	return out, p[1+n:], true
-}
-
-// scanStringHead reads at most limit decoded bytes of the JSON string at the start
-// of p, which may be cut anywhere.
-func scanStringHead(p []byte, limit int) string {
-	if len(p) == 0 || p[0] != '"' {
-		return ""
-	}
-	out, _, _ := unquote(p[1:], limit)
-	return out
-}
-
-// unquote decodes a JSON string up to its closing quote, or until limit bytes are
-// written. It returns the text, the number of bytes read including the quote, and
-// whether the quote was reached. A lone surrogate and invalid UTF-8 become U+FFFD,
-// as in encoding/json.
-func unquote(p []byte, limit int) (string, int, bool) {
-	var short [256]byte // most pieces are short, so that only the result is allocated
-	out := short[:0]
-	for i := 0; i < len(p) && len(out) < limit; {
-		c := p[i]
-		switch {
-		case c == '"':
-			return string(out), i + 1, true
-		case c == '\\':
-			r, n := unescape(p[i:])
-			if n == 0 {
-				return string(out), i, false
-			}
-			out = utf8.AppendRune(out, r)
-			i += n
-		case c < utf8.RuneSelf:
-			from := i
-			for i < len(p) && i-from < limit-len(out) && p[i] != '"' && p[i] != '\\' && p[i] < utf8.RuneSelf {
-				i++
-			}
-			out = append(out, p[from:i]...)
-		default:
-			if !utf8.FullRune(p[i:]) {
-				return string(out), i, false
-			}
-			r, n := utf8.DecodeRune(p[i:])
-			out = utf8.AppendRune(out, r)
-			i += n
-		}
-	}
-	return string(out), len(p), false
-}
-
-// unescape decodes the escape sequence at the start of p and returns its length, 0
-// if there is none.
-func unescape(p []byte) (rune, int) {
-	if len(p) < 2 {
-		return 0, 0
-	}
-	switch p[1] {
-	case '"', '\\', '/':
-		return rune(p[1]), 2
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
-	case 'u':
-		r, ok := hex4(p[2:])
-		if !ok {
-			return 0, 0
-		}
-		if !utf16.IsSurrogate(r) {
-			return r, 6
-		}
-		if len(p) >= 12 && p[6] == '\\' && p[7] == 'u' {
-			if low, ok := hex4(p[8:]); ok {
-				if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
-					return pair, 12
-				}
-			}
-		}
-		return utf8.RuneError, 6
-	}
-	return 0, 0
-}
-
-func hex4(p []byte) (rune, bool) {
-	if len(p) < 4 {
-		return 0, false
-	}
-	var r rune
-	for _, c := range p[:4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
 }
 
 func hasPrefix(p []byte, prefix string) bool {

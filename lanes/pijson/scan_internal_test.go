@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -127,7 +129,7 @@ func TestEveryRecordedLineIsDecodedAsByEncodingJSON(t *testing.T) {
 		}
 		for line := range bytes.Lines(data) {
 			line = bytes.TrimSuffix(line, []byte("\n"))
-			got, ok := decodeLine(line)
+			got, ok := decodeLine(line, false)
 			want, _ := decodeWhole(line)
 			if want.Kind == KindTurnEnd || want.Kind == KindUnknown {
 				want = Event{Kind: want.Kind, Type: want.Type}
@@ -135,13 +137,17 @@ func TestEveryRecordedLineIsDecodedAsByEncodingJSON(t *testing.T) {
 			if diff := cmp.Diff(want, got); !ok || diff != "" {
 				t.Errorf("%s: %t, %s (-json +scan):\n%s", name, ok, line, diff)
 			}
-			if _, ok := scanAnswer(line); ok {
-				answers++
+			if !hasPrefix(line, answerPrefix) {
+				continue
+			}
+			answers++
+			if _, ok := scanAnswer(line, false); !ok {
+				t.Errorf("%s: the scan gave up on %s", name, line)
 			}
 		}
 	}
 	if answers < 30 {
-		t.Errorf("only %d answers took the hot path", answers)
+		t.Errorf("only %d answers", answers)
 	}
 }
 
@@ -151,23 +157,45 @@ func TestTheScanOfAnAnswerAgreesWithEncodingJSON(t *testing.T) {
 		`,"model":"m","stopReason":"stop"}}`, `,"usage":{"input":1},"stopReason":"error","errorMessage":"x"}}`, `,"model":7}}`, `,"usage":{"input":NaN}}}`,
 		`},"more":1}`, `}}`, `,"role":"user"}}`, `,"content":[]}}`, `,"x":1}`, `,`, ``, `,"model":"m"}`,
 	}
+	formats := []string{
+		`{"type":"text","text":%s}`, `{"type":"text","text":%s}`, `{"type":"text","text":%s}`, `{"type":"text","text":"t","textSignature":%s}`,
+		`{"type":"thinking","thinking":%s,"thinkingSignature":"reasoning_content"}`, `{"type":"thinking","thinking":"","thinkingSignature":%s}`,
+		`{"type":"toolCall","id":"c1","name":%s,"arguments":{"a":[{}],"b":"}"}}`, `{"type":"toolCall","id":"c1","name":"read","arguments":{"path":%s},"thoughtSignature":"s"}`,
+		`{"type":"text","text":%s,"x":1}`, `{"type":"toolCall","name":%s}`, `{"type":"text","text":7%s}`, `{"type":"toolCall","id":"c1","name":"n","arguments":{"a":%s,}}`,
+		`{"type":"text","text":%s,"text":"again"}`, `{"type":"image","data":%s}`, `{"type":"thinking","thinking":"\x","thinkingSignature":%s}`,
+	}
+	scanned := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		var blocks []string
 		for range rapid.IntRange(0, 3).Draw(rt, "blocks") {
 			text, _ := json.Marshal(textGen.Draw(rt, "text"))
-			format := rapid.SampledFrom([]string{`{"type":"text","text":%s}`, `{"type":"text","text":%s}`, `{"type":"text","text":%s,"x":1}`, `{"type":"toolCall","name":%s}`, `{"type":"text","text":7%s}`}).Draw(rt, "format")
-			blocks = append(blocks, fmt.Sprintf(format, text))
+			blocks = append(blocks, fmt.Sprintf(rapid.SampledFrom(formats).Draw(rt, "format"), text))
 		}
 		line := []byte(answerPrefix + strings.Join(blocks, ",") + "]" + rapid.SampledFrom(tails).Draw(rt, "tail"))
-		got, ok := scanAnswer(line)
+		before := bytes.Clone(line)
+		got, ok := scanAnswer(line, false)
+		if !bytes.Equal(before, line) {
+			rt.Fatalf("the scan of a line that it does not own made %s of %s", line, before)
+		}
+		owned, ownedOK := scanAnswer(line, true)
 		if !ok {
+			if ownedOK || !bytes.Equal(before, line) {
+				rt.Fatalf("%t, the scan that gave up made %s of %s", ownedOK, line, before)
+			}
 			return
 		}
-		want, ok := decodeWhole(line)
+		scanned++
+		want, ok := decodeWhole(before)
 		if diff := cmp.Diff(want, got); !ok || diff != "" {
-			rt.Fatalf("%s: %t (-json +scan):\n%s", line, ok, diff)
+			rt.Fatalf("%s: %t (-json +scan):\n%s", before, ok, diff)
+		}
+		if diff := cmp.Diff(want, owned); !ownedOK || diff != "" {
+			rt.Fatalf("%s: %t (-json +owned):\n%s", before, ownedOK, diff)
 		}
 	})
+	if scanned == 0 {
+		t.Error("no answer took the hot path")
+	}
 }
 
 func TestUnquoteAgreesWithEncodingJSON(t *testing.T) {
@@ -184,11 +212,68 @@ func TestUnquoteAgreesWithEncodingJSON(t *testing.T) {
 		if !ok || got != want || string(rest) != ",rest" {
 			t.Errorf("%s: %q, %q, %t; want %q", s, got, rest, ok, want)
 		}
+		if n := stringLen([]byte(s + ",rest")); n != len(s) {
+			t.Errorf("%s: length %d", s, n)
+		}
 	}
 	for _, s := range []string{`"`, `"abc`, `"\`, `"\u12`, `"\u12x4"`, `"\x"`, `"\ud8`, "\"\xe6", `abc"`, ``} {
 		if got, _, ok := scanString([]byte(s)); ok {
 			t.Errorf("%s: read as %q", s, got)
 		}
+		if n := stringLen([]byte(s)); n != 0 {
+			t.Errorf("%s: length %d", s, n)
+		}
+	}
+}
+
+func TestEveryTextIsReadAsByEncodingJSON(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		text := strings.Repeat(textGen.Draw(rt, "text"), rapid.IntRange(1, 30).Draw(rt, "times"))
+		raw, err := json.Marshal(text)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if rapid.Bool().Draw(rt, "invalid") {
+			raw = slices.Insert(raw, rapid.IntRange(1, len(raw)-1).Draw(rt, "at"), 0xe6)
+		}
+		var want string
+		if json.Unmarshal(raw, &want) != nil { // the byte came between a backslash and what it escapes
+			return
+		}
+		if got, rest, ok := scanString(append(raw, '}')); got != want || string(rest) != "}" || !ok {
+			rt.Fatalf("%s: %q, %q, %t", raw, got, rest, ok)
+		}
+		limit := rapid.IntRange(1, 100).Draw(rt, "limit")
+		if got := scanStringHead(raw, limit); got != cut(want, limit) {
+			rt.Fatalf("the first %d bytes of %s: %q", limit, raw, got)
+		}
+		n := rapid.IntRange(1, len(raw)).Draw(rt, "n")
+		if got := scanStringHead(raw[:n], len(want)); !strings.HasPrefix(want, got) {
+			rt.Fatalf("cut at %d of %s: %q", n, raw, got)
+		}
+		if utf8.Valid(raw) {
+			if got := takeString(raw); got != want {
+				rt.Fatalf("in place: %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+func TestAPileIsTheSumOfItsPieces(t *testing.T) {
+	t.Parallel()
+	var p pile
+	var want []byte
+	for i, n := range []int{1, minPiece - 1, 1, 3 * minPiece, 0, maxPiece + 7, 2*maxPiece + minPiece, 5} {
+		piece := bytes.Repeat([]byte{byte('a' + i)}, n)
+		p.add(piece)
+		want = append(want, piece...)
+		if i%3 == 2 && !bytes.Equal(p.joined(), want) || p.size != len(want) {
+			t.Fatalf("after piece %d: %d bytes, want %d", i, p.size, len(want))
+		}
+	}
+	if !bytes.Equal(p.joined(), want) {
+		t.Errorf("%d bytes, want %d", len(p.joined()), len(want))
 	}
 }
 

@@ -19,7 +19,11 @@ import (
 // readAll returns all events of a stream.
 func readAll(t testing.TB, r io.Reader, o pijson.ReaderOptions) ([]pijson.Event, pijson.ReaderStats) {
 	t.Helper()
-	reader := pijson.NewReader(r, o)
+	return readFrom(t, pijson.NewReader(r, o))
+}
+
+func readFrom(t testing.TB, reader *pijson.Reader) ([]pijson.Event, pijson.ReaderStats) {
+	t.Helper()
 	var events []pijson.Event
 	for {
 		e, err := reader.Next()

@@ -9,21 +9,27 @@ import (
 	"time"
 )
 
-// pipeCapacity is what a pipe holds by default: 16 pages of 4 KiB on Linux, and 64 KiB on macOS.
-const pipeCapacity = 64 << 10
-
 // output is the read end of a pipe that ends within a bound after its child,
 // even when a process that nobody could end still holds the other end. What was
 // in the pipe by then is still delivered.
 type output struct {
-	file  *os.File
-	after int // bytes that may still be read after the deadline
+	file   *os.File
+	after  int    // bytes that may still be read after the deadline: what the pipe holds
+	closed func() // has to know when file is closed
 
 	mu   sync.Mutex
 	held bool // the deadline cut the stream off
 }
 
-func newOutput(file *os.File) *output { return &output{file: file, after: pipeCapacity} }
+func newOutput(file *os.File) *output {
+	return &output{file: file, after: pipeCapacity, closed: func() {}}
+}
+
+// newWideOutput is an output whose pipe holds more, as long as there are not many.
+func newWideOutput(file *os.File, wide *widePipes) *output {
+	capacity, closed := wide.widen(file)
+	return &output{file: file, after: capacity, closed: closed}
+}
 
 // Read returns io.EOF once and for all when the stream has ended.
 func (o *output) Read(p []byte) (int, error) {
@@ -34,11 +40,16 @@ func (o *output) Read(p []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	_ = o.file.Close()
+	o.close()
 	if errors.Is(err, os.ErrClosed) {
 		err = io.EOF
 	}
 	return n, err
+}
+
+func (o *output) close() {
+	_ = o.file.Close()
+	o.closed()
 }
 
 // readReady takes what is in the pipe without waiting for more.

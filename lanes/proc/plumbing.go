@@ -30,7 +30,7 @@ func (s *Spawner) layPipes() (*plumbing, error) {
 		p.close()
 		return nil, fmt.Errorf("open a pipe: %w", err)
 	}
-	p.stdout = newOutput(ourStdout)
+	p.stdout = newWideOutput(ourStdout, &s.wide)
 	p.theirs = append(p.theirs, theirStdout)
 	if ourStderr, theirStderr, err = os.Pipe(); err != nil {
 		p.close()
@@ -67,7 +67,7 @@ func (p *plumbing) close() {
 	_ = p.stdin.Close()
 	for _, o := range []*output{p.stdout, p.stderr} {
 		if o != nil {
-			_ = o.file.Close()
+			o.close()
 		}
 	}
 	if p.tty != nil {

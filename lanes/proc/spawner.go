@@ -21,6 +21,7 @@ type Spawner struct {
 	starts  chan startRequest
 
 	noTerminal sync.Once
+	wide       widePipes
 
 	mu       sync.Mutex
 	parent   group // zero: no cgroups

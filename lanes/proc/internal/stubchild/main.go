@@ -27,7 +27,8 @@
 //	--stderr-lines FILE  write FILE to stderr
 //	--play WHAT          play pi instead of all but --marker: "random:SEED" draws what to do
 //	                     from SEED and the lane's name, "hold:BYTES" prints that much and hangs
-//	--journal DIR        where --play notes what it does
+//	--journal DIR        where --play notes what it does; it sleeps for up to --start-delay
+//	                     when it has read its task
 //	--then END           exit:N (the default is exit:0), kill:SIG, hang, close-stdout
 //	                     (and hang), spam (print for ever), daemonize (leave a daemon, exit 0);
 //	                     "exit N" and "kill SIG" in one argument do as well
@@ -270,10 +271,12 @@ func (s *stub) end() {
 // hang sleeps for an hour, long past any test, so that a leak ends some time.
 func hang() { time.Sleep(time.Hour) }
 
+// fillerBlock is what filler writes at once, in lines of 1 KiB.
+var fillerBlock = bytes.Repeat(append(bytes.Repeat([]byte("x"), 1023), '\n'), 64)
+
 func filler(w io.Writer, n int) {
-	line := append(bytes.Repeat([]byte("x"), 1023), '\n')
-	for ; n > 0; n -= len(line) {
-		_, _ = w.Write(line[max(0, len(line)-n):])
+	for ; n > 0; n -= len(fillerBlock) {
+		_, _ = w.Write(fillerBlock[max(0, len(fillerBlock)-n):])
 	}
 }
 

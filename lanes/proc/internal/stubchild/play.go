@@ -36,11 +36,11 @@ var conducts = []struct {
 	weight int
 	play   func(p *player)
 }{
-	{"answers at once", 10, func(p *player) { p.answer(1) }},
-	{"streams", 12, func(p *player) { p.turns(3, 200); p.answer(1 + p.random.IntN(1000)) }},
-	{"streams slowly", 8, func(p *player) {
-		p.pause = time.Duration(1+p.random.IntN(5)) * time.Millisecond
-		p.turns(2, 200)
+	{"answers at once", 6, func(p *player) { p.answer(1) }},
+	{"streams", 8, func(p *player) { p.turns(3, 200); p.answer(1 + p.random.IntN(1000)) }},
+	{"streams slowly", 16, func(p *player) {
+		p.pause = time.Duration(1+p.random.IntN(20)) * time.Millisecond
+		p.turns(3, 500)
 		p.answer(1 + p.random.IntN(1000))
 	}},
 	{"has bad credentials", 2, func(p *player) { p.fail("401: bad key") }},
@@ -86,6 +86,9 @@ func (s *stub) perform() {
 	p.note("token " + p.token)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	p.note("fed")
+	if s.startDelay > 0 {
+		time.Sleep(time.Duration(p.random.Int64N(int64(s.startDelay))))
+	}
 	if what == "hold" {
 		p.open()
 		p.hold(number(value))
