@@ -105,34 +105,43 @@ func keysOf(t *testing.T, text string) []string {
 	return keys
 }
 
-// tree is everything below a directory: what it is, its mode and its content.
+// tree is everything below a directory: what it is, its mode and its content. In a
+// directory at work files come and go; one that is gone when its turn comes is
+// left out.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		content := info.Mode().String()
-		if info.Mode().IsRegular() {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
+		if err == nil {
+			var content string
+			if content, err = contentOf(path, entry); err == nil {
+				var name string
+				name, err = filepath.Rel(dir, path)
+				all[filepath.ToSlash(name)] = content
 			}
-			content += " " + string(data)
 		}
-		name, err := filepath.Rel(dir, path)
-		all[filepath.ToSlash(name)] = content
+		if errors.Is(err, fs.ErrNotExist) && path != dir {
+			return nil
+		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// contentOf is the mode of a file and, if it is a regular one, what it holds.
+func contentOf(path string, entry fs.DirEntry) (string, error) {
+	info, err := entry.Info()
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return info.Mode().String(), nil
+	}
+	data, err := os.ReadFile(path)
+	return info.Mode().String() + " " + string(data), err
 }
 
 // changed names the files that differ between two trees.

@@ -226,6 +226,24 @@ func TestUnquoteAgreesWithEncodingJSON(t *testing.T) {
 	}
 }
 
+// A text is first read into a short buffer: one that ends a little beyond it, or
+// far beyond, in the run after an escape, must not lose its end.
+func TestATextIsWholeWhereverItPassesTheShortBuffer(t *testing.T) {
+	t.Parallel()
+	for before := range 40 {
+		for n := shortText - 60; n < shortText+60; n++ {
+			text := strings.Repeat("b", before) + "\n" + strings.Repeat("é", n%7) + strings.Repeat("a", n)
+			raw, err := json.Marshal(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, rest, ok := scanString(append(raw, '}')); got != text || string(rest) != "}" || !ok {
+				t.Fatalf("%d bytes before and %d after an escape: %d of %d bytes, %t", before, n, len(got), len(text), ok)
+			}
+		}
+	}
+}
+
 func TestEveryTextIsReadAsByEncodingJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -123,15 +123,16 @@ func unquote(dst, p []byte, limit int) ([]byte, int, bool) {
 		if i += n; i == len(p) {
 			run = wholeRunes(run)
 		}
+		over := false
 		if room := limit - len(dst); len(run)-utf8.UTFMax > room {
-			run = wholeRunes(run[:room+utf8.UTFMax])
+			run, over = wholeRunes(run[:room+utf8.UTFMax]), true
 		}
 		if ascii || utf8.Valid(run) {
 			dst = append(dst, run...)
 		} else {
 			dst = appendValid(dst, run)
 		}
-		if i == len(p) {
+		if over || i == len(p) { // the quote behind a run that was cut is not the end of dst
 			break
 		}
 		if p[i] == '"' {
