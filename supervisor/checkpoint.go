@@ -89,11 +89,19 @@ type files struct {
 }
 
 // write makes a group of changes durable and says what became of each. A change
-// that fails does not take the others with it.
+// that fails does not take the others with it. When the run is not ours any more
+// nothing is written: what a change brings along is fenced like the checkpoint.
 func (f *files) write(group []change, lease *store.Lease) []committed {
+	var lost error
+	if lease != nil {
+		lost = lease.Assert()
+	}
 	results := make([]committed, len(group))
 	for i, ch := range group {
-		results[i] = committed{change: ch, err: ch.store(f)}
+		results[i] = committed{change: ch, err: lost}
+		if lost == nil {
+			results[i].err = ch.store(f)
+		}
 	}
 	if f.run == nil {
 		return results

@@ -39,43 +39,71 @@ func TestARunOwnedByALiveProcessIsRefusedAndUntouched(t *testing.T) {
 	}
 }
 
+// A round of references is not in the checkpoint; its records are fenced all the same.
 func TestARunThatIsTakenOverStopsAtOnceAndSaysSo(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	w := newWatcher()
-	type answer struct {
-		result supervisor.RoundResult
-		err    error
-	}
-	done := make(chan answer, 1)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	req := b.plan("PLAN.md", "# A plan\nSTUB-HOLD\n")
-	go func() {
-		result, err := b.system.Refine(ctx, req, w.watch)
-		done <- answer{result, err}
-	}()
-	<-w.working
-	run := b.run(w.started.RunID)
-	owner := filepath.Join(run.Dir, "owner.json")
-	stolen := read(t, owner)
-	// Another program takes the run: same form, another token and generation.
-	record := `{"schema":1,"host":"elsewhere","pid":1,"pidStart":null,"sessionId":null,"processToken":"0123456789abcdef0123456789abcdef","generation":7,"acquiredAt":"2026-11-30T00:00:00Z"}`
-	if err := os.WriteFile(owner, []byte(record), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	before := read(t, filepath.Join(run.Dir, "checkpoint.json"))
-	cancel() // ends the lanes: their records are the next writes
-	a := <-done
-	var lost *store.LostOwnerError
-	if !errors.As(a.err, &lost) {
-		t.Errorf("got %v (%+v), want a LostOwnerError; owner was %s", a.err, statuses(a.result), stolen)
-	}
-	if after := read(t, filepath.Join(run.Dir, "checkpoint.json")); after != before {
-		t.Error("the checkpoint was written after the run was lost")
-	}
-	if read(t, owner) != record {
-		t.Error("the new owner's record was touched")
+	for name, call := range map[string]func(*bundle, context.Context, supervisor.Watch) (supervisor.RoundResult, error){
+		"with a review": func(b *bundle, ctx context.Context, watch supervisor.Watch) (supervisor.RoundResult, error) {
+			return b.system.Refine(ctx, b.plan("PLAN.md", "# A plan\nSTUB-HOLD\n"), watch)
+		},
+		"with references": func(b *bundle, ctx context.Context, watch supervisor.Watch) (supervisor.RoundResult, error) {
+			start := supervisor.PlansAction{Action: "start-run", Topic: "refs", Skill: "plan-with-refs", RequestText: "read"}
+			if _, err := b.system.Plans(context.Background(), b.session, start); err != nil {
+				return supervisor.RoundResult{}, err
+			}
+			return b.system.AnalyzeRefs(ctx, supervisor.AnalyzeRequest{
+				Session: b.session, Model: supervisor.ModelAnswer{Answered: true},
+				Refs: []actors.Reference{{ID: "a", LocalPath: ".", Title: "STUB-HOLD"}},
+			}, watch)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			w := newWatcher()
+			type answer struct {
+				result supervisor.RoundResult
+				err    error
+			}
+			done := make(chan answer, 1)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			go func() {
+				result, err := call(b, ctx, w.watch)
+				done <- answer{result, err}
+			}()
+			select {
+			case <-w.working:
+			case a := <-done:
+				t.Fatalf("ended before it worked: %v", a.err)
+			}
+			run := b.run(w.started.RunID)
+			owner := filepath.Join(run.Dir, "owner.json")
+			// Another program takes the run: same form, another token and generation.
+			record := `{"schema":1,"host":"elsewhere","pid":1,"pidStart":null,"sessionId":null,"processToken":"0123456789abcdef0123456789abcdef","generation":7,"acquiredAt":"2026-11-30T00:00:00Z"}`
+			if err := os.WriteFile(owner, []byte(record), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ours := []string{"checkpoint.json", filepath.Join("pilothouse", "rounds", w.started.RoundID+".json"), "subagents.jsonl"}
+			before := map[string]string{}
+			for _, name := range ours {
+				before[name] = read(t, filepath.Join(run.Dir, name))
+			}
+			cancel() // ends the lanes: their records are the next writes
+			a := <-done
+			var lost *store.LostOwnerError
+			if !errors.As(a.err, &lost) {
+				t.Errorf("got %v (%+v), want a LostOwnerError", a.err, statuses(a.result))
+			}
+			for _, name := range ours {
+				if read(t, filepath.Join(run.Dir, name)) != before[name] {
+					t.Errorf("%s was written after the run was lost", name)
+				}
+			}
+			if read(t, owner) != record {
+				t.Error("the new owner's record was touched")
+			}
+		})
 	}
 }
 

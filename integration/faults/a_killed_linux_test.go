@@ -103,7 +103,7 @@ func TestFaultA20AChildKilledDuringASilentModelCallEndsItsLane(t *testing.T) {
 func TestFaultA09APiWhoseOutputWasNotTakenObeysTERM(t *testing.T) {
 	t.Parallel()
 	generations(t, func(t *testing.T, pi piharness.Command) {
-		s := piScene(t, pi, on(anyTask, scriptedmodel.Step{TextBytes: 20_000, Chunks: 2000, DelayMs: 8})) // sixteen seconds, more than a wide pipe holds
+		s := piScene(t, pi, on(anyTask, scriptedmodel.Step{TextBytes: 40_000, Chunks: 4000, DelayMs: 8})) // over half a minute, three times what a wide pipe holds
 		j := s.refine()
 		if err := s.model.Await(t.Context(), func(st scriptedmodel.Stats) bool { return st.Open == 1 }); err != nil {
 			t.Fatal(err)
