@@ -49,8 +49,14 @@ type (
 		to     destination
 		err    error
 	}
-	// callEnded tells the registry that a run has replied to a caller.
-	callEnded struct{ caller *actor.PID }
+	// callEnded gives the registry a run's answer to a caller.
+	callEnded struct {
+		caller *actor.PID
+		answer reply
+	}
+	// runGone comes back to the registry behind what a run has sent before it
+	// ended: Terminated overtakes that.
+	runGone struct{ pid *actor.PID }
 	// retire asks a run to give up its ownership and stop.
 	retire struct{}
 )
@@ -77,7 +83,8 @@ type runEntry struct {
 	pid      *actor.PID
 	calls    int
 	retiring bool
-	parked   []prepared // calls that came while the run was retiring
+	parked   []prepared  // calls that came while the run was retiring
+	answers  []callEnded // those that wait for the run to be given up
 }
 
 func newRegistry(work *background) actor.Producer {
@@ -96,11 +103,13 @@ func (g *registry) Receive(ctx actor.Context) {
 	case cancelCall:
 		g.cancel(ctx, m)
 	case callEnded:
-		g.end(ctx, m.caller)
+		g.end(ctx, m)
 	case shutdown:
 		g.shutdown(ctx, m)
 	case *actor.Terminated:
-		g.runGone(ctx, m.Who)
+		ctx.Send(ctx.Self(), runGone{m.Who})
+	case runGone:
+		g.runEnded(ctx, m.pid)
 	case workPanicked:
 		panic(m.reason)
 	}
@@ -177,25 +186,29 @@ func (g *registry) cancel(ctx actor.Context, m cancelCall) {
 	}
 }
 
+// answer ends a call that no run works on.
 func (g *registry) answer(ctx actor.Context, caller *actor.PID, r reply) {
 	ctx.Send(caller, r)
-	g.end(ctx, caller)
+	delete(g.calls, caller.Id)
+	g.stopIfDone(ctx)
 }
 
-// end forgets a call; the last one of a run lets the run retire.
-func (g *registry) end(ctx actor.Context, caller *actor.PID) {
-	call := g.calls[caller.Id]
+// end ends a call of a run. The last one lets the run retire, and hears its answer
+// when that is done: whoever has it can rely on the run being free.
+func (g *registry) end(ctx actor.Context, m callEnded) {
+	call := g.calls[m.caller.Id]
 	if call == nil {
 		return
 	}
-	delete(g.calls, caller.Id)
-	if entry := call.run; entry != nil {
-		entry.calls--
-		if entry.calls == 0 {
-			g.retire(ctx, entry)
-		}
+	delete(g.calls, m.caller.Id)
+	entry := call.run
+	entry.calls--
+	if entry.calls > 0 {
+		ctx.Send(m.caller, m.answer)
+		return
 	}
-	g.stopIfDone(ctx)
+	entry.answers = append(entry.answers, m)
+	g.retire(ctx, entry)
 }
 
 func (g *registry) retire(ctx actor.Context, entry *runEntry) {
@@ -205,17 +218,19 @@ func (g *registry) retire(ctx actor.Context, entry *runEntry) {
 	}
 }
 
-// runGone handles the end of a run's supervisor: the expected one after retire,
+// runEnded handles the end of a run's supervisor: the expected one after retire,
 // or a crash, which its callers must hear of.
-func (g *registry) runGone(ctx actor.Context, who *actor.PID) {
+func (g *registry) runEnded(ctx actor.Context, who *actor.PID) {
 	for key, entry := range g.runs {
 		if !entry.pid.Equal(who) {
 			continue
 		}
 		delete(g.runs, key)
+		for _, m := range entry.answers {
+			ctx.Send(m.caller, m.answer)
+		}
 		for _, call := range g.calls {
 			if call.run == entry {
-				call.run = nil
 				g.answer(ctx, call.caller, reply{err: &LostRunError{key.runID, g.Reason(who)}})
 			}
 		}

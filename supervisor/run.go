@@ -156,8 +156,7 @@ func (r *runSupervisor) refuse(ctx actor.Context, err error) {
 }
 
 func (r *runSupervisor) reply(ctx actor.Context, caller *actor.PID, answer reply) {
-	ctx.Send(caller, answer)
-	ctx.Send(ctx.Parent(), callEnded{caller})
+	ctx.Send(ctx.Parent(), callEnded{caller, answer})
 }
 
 // begin records the round; it starts when the record is durable.

@@ -29,6 +29,7 @@ func setup(t *testing.T) *bundle {
 
 func setupWith(t *testing.T, options supervisor.Options) *bundle {
 	t.Helper()
+	session := newSession(t) // its directory goes after the system, which still writes at its end
 	system, err := supervisor.New(options)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +41,7 @@ func setupWith(t *testing.T, options supervisor.Options) *bundle {
 			t.Errorf("close: %v", err)
 		}
 	})
-	return &bundle{t: t, system: system, session: newSession(t)}
+	return &bundle{t: t, system: system, session: session}
 }
 
 func newSession(t *testing.T) supervisor.Session {

@@ -85,9 +85,12 @@ func New(o Options) (*System, error) {
 			now: o.Now, clock: &roundClock{now: o.Now}, spares: make(chan struct{}, max(0, o.Spares)),
 		},
 	}
-	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-		return o.Logger.With("component", "actors")
-	}))
+	s.actors = actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return o.Logger.With("component", "actors") }),
+		// After a dead letter the library keeps a goroutine for this long, by default a
+		// second; a message to an actor that has just ended is nothing unusual here.
+		actor.WithDeadLetterThrottleInterval(time.Millisecond),
+	)
 	watched := func(next actor.ReceiverFunc) actor.ReceiverFunc {
 		return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
 			next(c, envelope)
@@ -143,7 +146,7 @@ func (s *System) ask(ctx context.Context, watch Watch, begin func(caller *actor.
 			cancelled = nil
 			root.Send(s.registry, cancelCall{caller, fmt.Sprintf("cancelled: %v", context.Cause(ctx))})
 		case <-s.gone:
-			root.Stop(caller)
+			_ = root.PoisonFuture(caller).Wait() // behind a reply that is on its way
 			select {
 			case r := <-done:
 				return r.value, r.err
