@@ -107,13 +107,17 @@ func QuestionDropped(questionID string) Change {
 	}
 }
 
-// PlanWritten records which plan is the current one.
+// PlanWritten records which plan is the current one. What a later writer noted of a
+// plan stays with its file.
 func PlanWritten(plan PlanIdentity) Change {
 	return func(cp *Checkpoint) error {
 		if err := refusePhase("record a plan", cp, PhasePlanning, PhaseReviewing); err != nil {
 			return err
 		}
 		written := plan
+		if cp.Plan != nil && cp.Plan.Path == plan.Path {
+			written.Extra = cp.Plan.Extra
+		}
 		cp.Plan = &written
 		return nil
 	}
@@ -145,6 +149,9 @@ func ExecutionApproved(approval Approval) Change {
 			return refuse(step, "the plan does not match the recorded one")
 		}
 		given, plan := approval, approval.Plan
+		if cp.Plan != nil { // the same bytes
+			plan.Extra = cp.Plan.Extra
+		}
 		cp.Plan = &plan
 		cp.Phase, cp.NextAction = PhaseExecuting, ActionExecuteItems
 		cp.Execution = &Execution{Approval: &given, DoneVCIDs: []string{}, ImplStatus: map[string]string{}}
@@ -258,7 +265,8 @@ func ReturnedToPlanning() Change {
 	}
 }
 
-// withdrawn is an execution without approval and progress.
+// withdrawn is an execution without approval and progress, and without what a later
+// writer noted of it: its tasks, audits and budgets were those of the approved plan.
 func (e Execution) withdrawn(origin string) *Execution {
 	return &Execution{DoneVCIDs: []string{}, ImplStatus: map[string]string{}, Usage: e.Usage, OriginWorktree: origin}
 }
@@ -278,7 +286,7 @@ func Migrated(target Root, now time.Time) Change {
 			cp.Execution = cp.Execution.withdrawn(origin)
 		}
 		if review := cp.ImplementationReview; review != nil {
-			cp.ImplementationReview = &ImplementationReview{TerminationCondition: review.TerminationCondition}
+			cp.ImplementationReview = &ImplementationReview{TerminationCondition: review.TerminationCondition, Extra: review.Extra}
 		}
 		switch {
 		case cp.Phase == PhaseImplementationReview:

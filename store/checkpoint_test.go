@@ -288,6 +288,27 @@ func TestAKeyThatBreaksARuleIsNamed(t *testing.T) {
 	}
 }
 
+func TestAForgedApprovalIsRefused(t *testing.T) {
+	t.Parallel()
+	before, approval, _ := strings.Cut(fullCheckpoint, `"approval": {`)
+	for name, test := range map[string]struct{ old, with, key string }{
+		"version as text": {`"version": 3`, `"version": "3"`, "execution.approval.plan.version must be an integer"},
+		"short hash":      {sha, "abc", "execution.approval.plan.sha256 is not a SHA-256"},
+		"relative plan":   {"/w/PLAN_v3.md", "PLAN_v3.md", "execution.approval.plan.path must be absolute"},
+		"time":            {"2026-08-25T13:00:00Z", "yesterday", "execution.approval.approvedAt is not a UTC time"},
+		"HEAD as number":  {`"headAtApproval": null`, `"headAtApproval": 7`, "execution.approval.headAtApproval must be a string"},
+		"extra key":       {`"headAtApproval"`, `"by": "me", "headAtApproval"`, "execution.approval.by is not a known key"},
+		"no work tree":    {`"worktree": "/w",`, ``, "execution.approval.worktree is missing"},
+	} {
+		var cp store.Checkpoint
+		err := json.Unmarshal([]byte(before+`"approval": {`+strings.Replace(approval, test.old, test.with, 1)), &cp)
+		var invalid *store.InvalidError
+		if !errors.As(err, &invalid) || !strings.Contains(err.Error(), test.key) {
+			t.Errorf("%s: got %v, want %s", name, err, test.key)
+		}
+	}
+}
+
 func TestListsOfTheWrongTypeAreEmptyAndMissingOnesToo(t *testing.T) {
 	t.Parallel()
 	for _, lists := range []string{`"answeredQuestions": 7, "reviewRounds": null`, `"plan": null`} {

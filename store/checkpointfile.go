@@ -124,7 +124,7 @@ func (d RunDir) fence(lease *Lease, generation int) (int, error) {
 	if lease == nil {
 		return generation, nil
 	}
-	if lease.run.Dir != d.Dir {
+	if lease.place != d.place() {
 		return 0, &LostOwnerError{RunID: d.ID, Reason: "the lease is of run " + lease.run.ID}
 	}
 	if err := lease.Assert(); err != nil {

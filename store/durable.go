@@ -9,6 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
 )
 
 const (
@@ -57,9 +61,41 @@ type durableFile interface {
 	Sync() error
 }
 
+// pauses come before a write that failed for a passing reason is tried again.
+var pauses = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
+
+// passing are failures that may not happen again a moment later: an interrupted call,
+// a full table of open files, a file that somebody holds for a moment.
+var passing = []syscall.Errno{
+	syscall.EINTR, syscall.EAGAIN, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE,
+}
+
+// passes tells whether one of the reasons of an error may be gone in a moment.
+func passes(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && slices.Contains(passing, errno)
+}
+
 // replaceFile never falls back to overwriting in place: a failed rename must leave
-// the old file whole.
+// the old file whole. A failure that may pass is tried again with a new temporary
+// file, since what became of the bytes of one whose sync failed is not known. The
+// sync of the directory is not repeated: the second could succeed for the same reason.
 func replaceFile(dir directory, name string, data []byte) error {
+	err := renameOnto(dir, name, data)
+	for _, pause := range pauses {
+		if err == nil || !passes(err) {
+			break
+		}
+		time.Sleep(pause)
+		err = renameOnto(dir, name, data)
+	}
+	if err != nil {
+		return err
+	}
+	return dir.sync()
+}
+
+func renameOnto(dir directory, name string, data []byte) error {
 	mode := privateFile
 	if info, err := dir.stat(name); err == nil {
 		mode = info.Mode().Perm()
@@ -71,7 +107,7 @@ func replaceFile(dir directory, name string, data []byte) error {
 	if err := dir.rename(temp, name); err != nil {
 		return errors.Join(err, dir.remove(temp))
 	}
-	return dir.sync()
+	return nil
 }
 
 func createFile(dir directory, name string, data []byte) error {
@@ -111,6 +147,17 @@ func fillFile(file durableFile, mode fs.FileMode, data []byte) error {
 	if _, err := file.Write(data); err != nil {
 		return err
 	}
+	return syncFile(file)
+}
+
+var syncs atomic.Int64
+
+// Syncs is how often this process has asked the kernel to make a file or a directory
+// durable.
+func Syncs() int64 { return syncs.Load() }
+
+func syncFile(file interface{ Sync() error }) error {
+	syncs.Add(1)
 	return file.Sync()
 }
 
@@ -131,7 +178,7 @@ func (d rootDirectory) sync() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return errors.Join(syncFile(dir), dir.Close())
 }
 
 func syncDirectory(path string) error {
@@ -139,21 +186,25 @@ func syncDirectory(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return errors.Join(syncFile(dir), dir.Close())
 }
 
 // makeDirectory creates path and what is missing above it with the given mode and
 // makes the new names durable. Directories that exist keep their mode.
-func makeDirectory(path string, mode fs.FileMode) error {
+func makeDirectory(path string, mode fs.FileMode) error { return makeBelow("", path, mode) }
+
+// makeBelow is makeDirectory for a path in base, which itself is never made: when it
+// is gone, as after the repository was moved, the error matches fs.ErrNotExist.
+func makeBelow(base, path string, mode fs.FileMode) error {
 	err := os.Mkdir(path, mode)
 	switch {
 	case err == nil:
 		return syncDirectory(filepath.Dir(path))
-	case errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != path:
-		if err := makeDirectory(filepath.Dir(path), mode); err != nil {
+	case errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != base && filepath.Dir(path) != path:
+		if err := makeBelow(base, filepath.Dir(path), mode); err != nil {
 			return err
 		}
-		return makeDirectory(path, mode)
+		return makeBelow(base, path, mode)
 	case errors.Is(err, fs.ErrExist):
 		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
 			return nil

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,14 +18,24 @@ type recordingDirectory struct {
 	directory
 	calls []string
 	fail  string
+	with  error // ENOSPC by default
+	times int   // how often it fails, for ever by default
 }
 
 func (d *recordingDirectory) call(name string) error {
 	d.calls = append(d.calls, name)
-	if d.fail == name {
-		return syscall.ENOSPC
+	if d.fail != name {
+		return nil
 	}
-	return nil
+	if d.times > 0 {
+		if d.times--; d.times == 0 {
+			d.fail = ""
+		}
+	}
+	if d.with != nil {
+		return d.with
+	}
+	return syscall.ENOSPC
 }
 
 func (d *recordingDirectory) create(name string, mode fs.FileMode) (durableFile, error) {
@@ -146,6 +157,81 @@ func TestWhicheverStepOfAWriteFailsTheOldFileIsWholeAndNothingIsLeftBehind(t *te
 	}
 }
 
+// Faults E64: nothing is overwritten in place, whatever fails and why.
+func TestWhateverTheReasonOfAFailureIsTheOldFileIsWhole(t *testing.T) {
+	t.Parallel()
+	steps := map[string][]string{
+		"replace": {"create", "write", "sync file", "close", "rename"},
+		"create":  {"create", "write", "sync file", "close", "link"},
+	}
+	for kind, calls := range steps {
+		for _, step := range calls {
+			for _, reason := range []error{syscall.ENOSPC, syscall.EROFS, syscall.EXDEV, syscall.EDQUOT, syscall.EIO, syscall.EBUSY} {
+				dir, path := recording(t, step)
+				dir.with = reason
+				want := map[string]string{"other": "other"}
+				write, name := createFile, "new"
+				if kind == "replace" {
+					write, name, want["f"] = replaceFile, "f", "old"
+				}
+				for name, content := range want {
+					if err := os.WriteFile(filepath.Join(path, name), []byte(content), 0o640); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := write(dir, name, []byte("newer")); !errors.Is(err, reason) {
+					t.Errorf("%s, %v at %s: got %v", kind, reason, step, err)
+				}
+				got := map[string]string{}
+				entries, err := os.ReadDir(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, entry := range entries {
+					content, err := os.ReadFile(filepath.Join(path, entry.Name()))
+					if err != nil {
+						t.Fatal(err)
+					}
+					got[entry.Name()] = string(content)
+				}
+				if !maps.Equal(got, want) {
+					t.Errorf("%s, %v at %s: left %v", kind, reason, step, got)
+				}
+			}
+		}
+	}
+}
+
+// Faults E78: one failure that passes costs nobody a result.
+func TestAWriteThatFailsOnceForAPassingReasonIsTriedAgainFromTheStart(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"create", "write", "sync file", "close", "rename"} {
+		for times, want := range map[int]error{1: nil, 2: nil, 3: syscall.EMFILE} {
+			dir, path := recording(t, step)
+			dir.with, dir.times = syscall.EMFILE, times
+			if err := replaceFile(dir, "f", []byte("new")); !errors.Is(err, want) {
+				t.Errorf("%d failures at %s: got %v, want %v", times, step, err, want)
+			}
+			content, err := os.ReadFile(filepath.Join(path, "f"))
+			if there := err == nil && string(content) == "new"; there != (want == nil) {
+				t.Errorf("%d failures at %s: got %q, %v", times, step, content, err)
+			}
+			if creates := strings.Count(strings.Join(dir.calls, ","), "create"); creates != min(times+1, 3) {
+				t.Errorf("%d failures at %s: %d temporary files", times, step, creates)
+			}
+		}
+	}
+}
+
+func TestAFailedSyncOfTheDirectoryIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	dir, _ := recording(t, "sync directory")
+	dir.with, dir.times = syscall.EIO, 1
+	if err := replaceFile(dir, "f", nil); !errors.Is(err, syscall.EIO) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAFailedSyncOfTheDirectoryIsReported(t *testing.T) {
 	t.Parallel()
 	dir, _ := recording(t, "sync directory")
@@ -212,6 +298,31 @@ func TestMakeDirectoryRefusesAFileInTheWay(t *testing.T) {
 	}
 }
 
+func TestADirectoryIsMadeBelowABaseThatIsThereOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	base := filepath.Join(dir, "base")
+	if err := os.Mkdir(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := makeBelow(base, filepath.Join(base, "a/b/c"), privateDir); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.Rename(base, filepath.Join(dir, "moved")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(base, "a"), filepath.Join(base, "a/b/c")} {
+		if err := makeBelow(base, path, privateDir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+	if _, err := os.Lstat(base); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the base was made: %v", err)
+	}
+}
+
 func TestAnLstartIsComparedAcrossLanguagesZonesAndSmallClockSteps(t *testing.T) {
 	t.Parallel()
 	started := mustStamp(t, "2026-11-30T02:55:10Z")
@@ -240,7 +351,7 @@ func TestAnLstartIsComparedAcrossLanguagesZonesAndSmallClockSteps(t *testing.T) 
 func TestTokensAreUUIDsWithoutDashes(t *testing.T) {
 	t.Parallel()
 	a, b := newToken(), newToken()
-	if a == b || !tokenPattern.MatchString(a) || a[12] != '4' || !strings.ContainsRune("89ab", rune(a[16])) {
+	if a == b || !tokenPattern().MatchString(a) || a[12] != '4' || !strings.ContainsRune("89ab", rune(a[16])) {
 		t.Errorf("got %s, %s", a, b)
 	}
 }

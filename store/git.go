@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -32,13 +32,33 @@ var gitLocal = []string{
 }
 
 // gitEnvironment returns the environment for git without the variables that move
-// the repository.
+// the repository. Of the settings in variables those stay that say which repositories
+// git may use at all: a container often has them nowhere else.
 func gitEnvironment(environment []string) []string {
-	return slices.DeleteFunc(slices.Clone(environment), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
+	variables := map[string]string{}
+	kept := slices.DeleteFunc(slices.Clone(environment), func(entry string) bool {
+		name, value, _ := strings.Cut(entry, "=")
+		variables[name] = value
 		return slices.Contains(gitLocal, name) ||
 			strings.HasPrefix(name, "GIT_CONFIG_KEY_") || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
 	})
+	count, _ := strconv.Atoi(variables["GIT_CONFIG_COUNT"]) // git refuses what is no number
+	safe := 0
+	for i := range count {
+		key, found := variables[fmt.Sprintf("GIT_CONFIG_KEY_%d", i)]
+		if !found { // git refuses that as well
+			break
+		}
+		if strings.HasPrefix(strings.ToLower(key), "safe.") {
+			value := variables[fmt.Sprintf("GIT_CONFIG_VALUE_%d", i)]
+			kept = append(kept, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", safe, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", safe, value))
+			safe++
+		}
+	}
+	if safe > 0 {
+		kept = append(kept, fmt.Sprintf("GIT_CONFIG_COUNT=%d", safe))
+	}
+	return kept
 }
 
 // gitError is a git command that ran and failed.
@@ -85,7 +105,7 @@ func git(ctx context.Context, workdir string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-var objectName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var objectName = lazily(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // Head returns the commit checked out in worktree, or nil while there is none. It
 // is an error when git cannot tell.
@@ -99,7 +119,7 @@ func Head(ctx context.Context, worktree string) (*string, error) {
 		return nil, fmt.Errorf("read HEAD: %w", err)
 	}
 	head := strings.TrimSpace(out)
-	if !objectName.MatchString(head) {
+	if !objectName().MatchString(head) {
 		return nil, nil
 	}
 	return &head, nil

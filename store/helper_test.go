@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pilothouse/store"
@@ -34,6 +35,14 @@ func runHelper(name string, args []string) int {
 		err = writeEverything(dir, args[2], writesEach)
 	case "write on":
 		err = writeEverything(dir, args[2], 1<<20)
+	case "occupy":
+		_, err = dir.Root.AdHoc().Occupy(ctx, args[2])
+		fmt.Println("occupied")
+		_, _ = fmt.Scanln()
+	case "prune":
+		fmt.Println("ready")
+		_, _ = fmt.Scanln()
+		_, err = dir.Prune(ctx, later)
 	}
 	if err != nil {
 		return helperFailed(err)
@@ -114,8 +123,15 @@ type process struct {
 
 func startProcess(t testing.TB, helper string, dir store.RunDir, name string) *process {
 	t.Helper()
+	return startProcessIn(t, nil, nil, helper, dir, name)
+}
+
+// startProcessIn is startProcess with further variables and attributes.
+func startProcessIn(t testing.TB, env []string, attributes *syscall.SysProcAttr, helper string, dir store.RunDir, name string) *process {
+	t.Helper()
 	command := exec.Command(os.Args[0], dir.Root.Workdir, dir.ID, name)
-	command.Env = append(os.Environ(), helperVariable+"="+helper)
+	command.Env = append(append(os.Environ(), helperVariable+"="+helper), env...)
+	command.SysProcAttr = attributes
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
 	if err != nil {

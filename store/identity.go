@@ -1,22 +1,24 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
-// ownerIdentity is pilothouse/owner.json: what tells an owner apart from a later
-// process with the same id, and from one on another machine or in another container.
-// The shared record has no room for it. It counts only for the record with its token.
+// ownerIdentity is pilothouse/alive-<token>.json, the sign of life of an owner: it
+// holds a lock on this file until it dies. The content tells the owner apart from a
+// later process with the same id, and from one on another machine or in another
+// container. The shared record has no room for it.
 type ownerIdentity struct {
 	Schema       int    `json:"schema"`
 	Token        string `json:"token"`
@@ -28,33 +30,60 @@ type ownerIdentity struct {
 	Extra        Extra  `json:"-" later:"*"`
 }
 
-func (d RunDir) identityPath() string { return filepath.Join(d.Dir, privateName, "owner.json") }
-
-// identityOf returns the identity that belongs to the record; there is none for an
-// owner that is no pilothouse.
-func (d RunDir) identityOf(record OwnerRecord) (ownerIdentity, bool) {
-	var identity ownerIdentity
-	if err := readDocument(d.identityPath(), &identity); err != nil {
-		return ownerIdentity{}, false
-	}
-	return identity, tokenPattern.MatchString(record.ProcessToken) && identity.Token == record.ProcessToken
+// signOfLifePath is the file an owner holds a lock on for as long as it lives.
+func (d RunDir) signOfLifePath(token string) string {
+	return filepath.Join(d.Dir, privateName, signPrefix+token+signSuffix)
 }
 
+// The suffix is not .lock: people delete lock files below .git to be rid of those of git.
+const signPrefix, signSuffix = "alive-", ".json"
+
+// identityOf returns the identity that belongs to the record; there is none for an
+// owner that is no pilothouse. An error means that there is one which cannot be read.
+func (d RunDir) identityOf(record OwnerRecord) (_ ownerIdentity, found bool, err error) {
+	if !tokenPattern().MatchString(record.ProcessToken) {
+		return ownerIdentity{}, false, nil
+	}
+	var identity ownerIdentity
+	err = readDocument(d.signOfLifePath(record.ProcessToken), &identity)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ownerIdentity{}, false, nil
+	}
+	return identity, err == nil && identity.Token == record.ProcessToken, err
+}
+
+// writeIdentity leaves the complete and durable sign of life of this process; who
+// takes the lock on it comes next.
 func (d RunDir) writeIdentity(token string) error {
 	here := thisMachine()
 	identity := ownerIdentity{
 		Schema: 1, Token: token, PID: os.Getpid(), StartTicks: inspectProcess(os.Getpid()).startTicks,
 		BootID: here.bootID, PIDNamespace: here.pidNamespace, MachineID: here.machineID,
 	}
-	return writeDocument(d.identityPath(), identity)
+	return writeDocument(d.signOfLifePath(token), identity)
 }
 
-// signOfLifePath is the file an owner holds a lock on for as long as it lives.
-func (d RunDir) signOfLifePath(token string) string {
-	return filepath.Join(d.Dir, privateName, "alive-"+token+".lock")
+// clearDead removes the signs of life that nobody holds any more: those of owners
+// that were killed before their record could be seen, or whose run was taken over.
+// The lock of the run is held, so no owner is about to take the lock on its own. What
+// cannot be removed is only litter.
+func (d RunDir) clearDead(token string) {
+	private := filepath.Join(d.Dir, privateName)
+	entries, _ := os.ReadDir(private)
+	for _, entry := range entries {
+		name, sign := strings.CutPrefix(strings.TrimSuffix(entry.Name(), signSuffix), signPrefix)
+		if !sign || name == token || !tokenPattern().MatchString(name) {
+			continue
+		}
+		lock := flock.New(filepath.Join(private, entry.Name()), flock.SetFlag(os.O_RDWR))
+		if free, err := lock.TryLock(); free && err == nil {
+			_ = os.Remove(lock.Path())
+		}
+		_ = lock.Close()
+	}
 }
 
-var tokenPattern = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var tokenPattern = lazily(`^[0-9a-f]{32}$`)
 
 // newToken returns a random UUID (version 4) without dashes.
 func newToken() string {
@@ -101,15 +130,4 @@ func psStart(pid int) (string, bool) {
 	out, err := exec.CommandContext(ctx, "ps", "-o", "lstart=", "-p", strconv.Itoa(pid)).Output()
 	start := strings.TrimSpace(string(out))
 	return start, err == nil && start != ""
-}
-
-// takeoverNote is owner.json.lock.
-type takeoverNote struct {
-	PID     int    `json:"pid"`
-	TakenAt string `json:"takenAt"`
-}
-
-func newTakeoverNote() []byte {
-	note, _ := json.Marshal(takeoverNote{PID: os.Getpid(), TakenAt: Stamp(time.Now())}) // two plain fields cannot fail
-	return append(bytes.TrimSpace(note), '\n')
 }

@@ -22,34 +22,45 @@ type Lease struct {
 	SessionID  string
 
 	run   RunDir
+	place string // of the run, see RunDir.place
 	alive *flock.Flock
 }
 
-// held are the leases of this process by run directory. It only remembers; whether a
-// lease counts is always asked of the disk.
+// held are the leases of this process by the place of the run. It only remembers;
+// whether a lease counts is always asked of the disk.
 var held = struct {
 	sync.Mutex
 	leases map[string]*Lease
 }{leases: map[string]*Lease{}}
 
 func heldLease(d RunDir) *Lease {
+	place := d.place()
 	held.Lock()
 	defer held.Unlock()
-	return held.leases[d.Dir]
+	return held.leases[place]
+}
+
+// place is the directory of the run without symbolic links: the state of two
+// workspaces may be one directory (faults E82).
+func (d RunDir) place() string {
+	if place, err := filepath.EvalSymlinks(d.Dir); err == nil {
+		return place
+	}
+	return d.Dir // it is gone
 }
 
 // keep remembers the lease.
 func (l *Lease) keep() {
 	held.Lock()
 	defer held.Unlock()
-	held.leases[l.run.Dir] = l
+	held.leases[l.place] = l
 }
 
 // drop forgets the lease and lets its sign of life go.
 func (l *Lease) drop() error {
 	held.Lock()
-	if held.leases[l.run.Dir] == l {
-		delete(held.leases, l.run.Dir)
+	if held.leases[l.place] == l {
+		delete(held.leases, l.place)
 	}
 	held.Unlock()
 	if l.alive == nil {
@@ -70,13 +81,13 @@ var errOwnerChanged = errors.New("the owner changed meanwhile")
 // Acquire takes the run for a session of this process (spec: ownership 3.3). It
 // returns the lease the session has already, takes a free run, and takes over one
 // whose owner is proven dead. A corrupt owner.json is left alone (see
-// [RunDir.RepairOwner]). Errors: *OwnedError, *CorruptError, ErrNoRun, ErrLocked.
+// [RunDir.ReleaseOwner]). Errors: *OwnedError, *CorruptError, ErrNoRun, ErrLocked.
 func (d RunDir) Acquire(ctx context.Context, sessionID string) (*Lease, error) {
 	return d.acquire(ctx, sessionID, false)
 }
 
 // TakeOver is [RunDir.Acquire] that also takes the run from an owner that lives or
-// cannot be seen. The former owner notices at its next write, which fails. It is for
+// cannot be seen. The former owner notices when it next looks or writes. It is for
 // a user who knows that the owner is gone.
 func (d RunDir) TakeOver(ctx context.Context, sessionID string) (*Lease, error) {
 	return d.acquire(ctx, sessionID, true)
@@ -90,7 +101,7 @@ func (d RunDir) acquire(ctx context.Context, sessionID string, force bool) (*Lea
 		}
 		var record OwnerRecord
 		for range takeoverAttempts {
-			record, err = d.loadOwner()
+			record, err = d.writtenOwner(ctx)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				lease, err = d.claim(sessionID, nil)
@@ -129,8 +140,12 @@ func (d RunDir) reuse(sessionID string, force bool) (*Lease, error) {
 	case force:
 		return nil, lease.drop()
 	}
-	host, _ := os.Hostname()
-	return nil, &OwnedError{RunID: d.ID, Host: host, PID: os.Getpid(), SessionID: lease.SessionID, Reason: OwnedBySession}
+	return nil, lease.Refusal()
+}
+
+// Refusal is what any other session of this process is told that asks for the run.
+func (l *Lease) Refusal() *OwnedError {
+	return &OwnedError{RunID: l.run.ID, Host: thisMachine().host, PID: os.Getpid(), SessionID: l.SessionID, Reason: OwnedBySession}
 }
 
 // succeed follows the owner on record: it adopts what is ours, refuses what lives,
@@ -142,14 +157,8 @@ func (d RunDir) succeed(ctx context.Context, record OwnerRecord, sessionID strin
 		}
 		return d.adopt(record, sessionID)
 	}
-	switch state := d.judge(record); {
-	case state == OwnerDead || force:
-	case state == OwnerElsewhere:
-		return nil, d.owned(record, OwnedElsewhere)
-	case state == OwnerUnverifiable:
-		return nil, d.owned(record, OwnedUnverifiable)
-	default:
-		return nil, d.owned(record, OwnedAlive)
+	if state := d.judge(record); state != OwnerDead && !force {
+		return nil, d.owned(record, refusals[state])
 	}
 	var lease *Lease
 	err := d.withTakeoverLock(ctx, record, func() error {
@@ -169,7 +178,7 @@ func (d RunDir) succeed(ctx context.Context, record OwnerRecord, sessionID strin
 // writtenByUs tells whether other code in this very process wrote the record. What
 // pilothouse itself wrote is in held, or is from an earlier process with our id.
 func (d RunDir) writtenByUs(record OwnerRecord) bool {
-	if _, pilothouse := d.identityOf(record); pilothouse || record.PIDStart == nil {
+	if _, pilothouse, err := d.identityOf(record); pilothouse || err != nil || record.PIDStart == nil {
 		return false
 	}
 	here := thisMachine()
@@ -178,8 +187,8 @@ func (d RunDir) writtenByUs(record OwnerRecord) bool {
 }
 
 func (d RunDir) adopt(record OwnerRecord, sessionID string) (*Lease, error) {
-	lease := &Lease{Token: record.ProcessToken, Generation: record.Generation, SessionID: sessionID, run: d}
-	if tokenPattern.MatchString(lease.Token) {
+	lease := &Lease{Token: record.ProcessToken, Generation: record.Generation, SessionID: sessionID, run: d, place: d.place()}
+	if tokenPattern().MatchString(lease.Token) {
 		if err := lease.showLife(); err != nil {
 			return nil, errors.Join(err, lease.drop())
 		}
@@ -191,7 +200,7 @@ func (d RunDir) adopt(record OwnerRecord, sessionID string) (*Lease, error) {
 // claim writes our record: as a new file when there is no previous owner, which
 // fails with fs.ErrExist when somebody was faster, else over the previous one.
 func (d RunDir) claim(sessionID string, previous *OwnerRecord) (*Lease, error) {
-	lease := &Lease{Token: newToken(), Generation: 1, SessionID: sessionID, run: d}
+	lease := &Lease{Token: newToken(), Generation: 1, SessionID: sessionID, run: d, place: d.place()}
 	if previous != nil {
 		lease.Generation = previous.Generation + 1
 	}
@@ -217,17 +226,18 @@ func (d RunDir) claim(sessionID string, previous *OwnerRecord) (*Lease, error) {
 	if err := write(d.ownerPath(), data); err != nil {
 		return nil, fmt.Errorf("acquire run: %w", errors.Join(err, lease.drop()))
 	}
-	if previous != nil && tokenPattern.MatchString(previous.ProcessToken) {
-		_ = os.Remove(d.signOfLifePath(previous.ProcessToken)) // only litter, of a dead owner
-	}
 	lease.keep()
+	d.clearDead(lease.Token)
 	return lease, nil
 }
 
-// showLife takes the lock that the kernel holds for us until we die, and writes the
-// identity that goes with it.
+// showLife writes who we are and takes the lock on it that the kernel holds for us
+// until we die.
 func (l *Lease) showLife() error {
-	l.alive = flock.New(l.run.signOfLifePath(l.Token), flock.SetPermissions(privateFile))
+	l.alive = flock.New(l.run.signOfLifePath(l.Token), flock.SetFlag(os.O_RDWR))
+	if err := l.run.writeIdentity(l.Token); err != nil {
+		return fmt.Errorf("acquire run: %w", err)
+	}
 	ok, err := l.alive.TryLock()
 	if err == nil && !ok {
 		err = ErrLocked
@@ -235,15 +245,15 @@ func (l *Lease) showLife() error {
 	if err != nil {
 		return fmt.Errorf("acquire run: %w", err)
 	}
-	if err := l.run.writeIdentity(l.Token); err != nil {
-		return fmt.Errorf("acquire run: %w", err)
-	}
 	return nil
 }
 
-// Assert tells whether the lease still counts. Errors: *LostOwnerError when it does
-// not, *CorruptError when that cannot be said.
+// Assert tells whether the lease still counts. Errors: *LostOwnerError (also inside a
+// *MovedError) when it does not, *CorruptError when that cannot be said.
 func (l *Lease) Assert() error {
+	if err := l.here(); err != nil {
+		return err
+	}
 	record, err := l.run.loadOwner()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -279,26 +289,4 @@ func (l *Lease) Release() (released bool, err error) {
 		return released, err
 	}
 	return released, l.drop()
-}
-
-// RepairOwner moves a corrupt owner.json out of the way, so that the run can be
-// acquired again, and returns where it is now; "" when it was not corrupt. It is for
-// a user who asked for it.
-func (d RunDir) RepairOwner(ctx context.Context) (string, error) {
-	aside := ""
-	err := d.locked(ctx, func() error {
-		var corrupt *CorruptError
-		if _, err := d.loadOwner(); !errors.As(err, &corrupt) {
-			return nil
-		}
-		aside = filepath.Join(d.Dir, privateName, "corrupt-owner-"+randomHex(4)+".json")
-		if err := os.Rename(d.ownerPath(), aside); err != nil {
-			return fmt.Errorf("repair owner: %w", err)
-		}
-		return syncDirectory(d.Dir)
-	})
-	if err != nil {
-		return "", err
-	}
-	return aside, nil
 }

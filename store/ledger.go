@@ -240,7 +240,7 @@ func (d RunDir) appendLine(name string, line []byte) (err error) {
 	if _, err := file.Write(line); err != nil {
 		return err
 	}
-	return file.Sync()
+	return syncFile(file)
 }
 
 // setAside keeps what a crash left of a line, so that removing it loses nothing.

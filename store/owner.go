@@ -1,10 +1,13 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"reflect"
+	"time"
 )
 
 // OwnerRecord is owner.json: which process, and which Pi session, holds a run (spec:
@@ -102,6 +105,36 @@ func (d RunDir) loadOwner() (OwnerRecord, error) {
 	return record, nil
 }
 
+const (
+	// writingPatience is the age until which a record that cannot be understood may be
+	// one that is just being written: the Pi extension makes the file first and fills
+	// it then.
+	writingPatience = 300 * time.Millisecond
+	writingPause    = 10 * time.Millisecond
+)
+
+// writtenOwner is loadOwner that reads a record again while it may be unfinished.
+func (d RunDir) writtenOwner(ctx context.Context) (OwnerRecord, error) {
+	ctx, cancel := context.WithTimeout(ctx, writingPatience)
+	defer cancel()
+	for {
+		record, err := d.loadOwner()
+		var corrupt *CorruptError
+		if !errors.As(err, &corrupt) {
+			return record, err
+		}
+		info, statErr := os.Lstat(d.ownerPath())
+		if statErr == nil && time.Since(info.ModTime()).Abs() > writingPatience {
+			return record, err
+		}
+		select {
+		case <-ctx.Done():
+			return record, err
+		case <-time.After(writingPause):
+		}
+	}
+}
+
 // OwnerState is what can be said of the owner of a run.
 type OwnerState string
 
@@ -113,6 +146,11 @@ const (
 	OwnerElsewhere    OwnerState = "elsewhere"
 	OwnerUnverifiable OwnerState = "unverifiable"
 )
+
+// refusals are why the owner in a state keeps its run.
+var refusals = map[OwnerState]OwnedReason{
+	OwnerAlive: OwnedAlive, OwnerElsewhere: OwnedElsewhere, OwnerUnverifiable: OwnedUnverifiable,
+}
 
 // Owner tells who holds the run and whether it still lives, and changes nothing. The
 // record is empty for OwnerNone. Errors: *CorruptError.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/google/go-cmp/cmp"
 
 	"pilothouse/store"
@@ -319,14 +320,69 @@ func TestARecordThatBreaksARuleIsCorruptAndStays(t *testing.T) {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}
-		aside, err := dir.RepairOwner(t.Context())
-		if err != nil || read(t, aside) != content {
-			t.Errorf("%s: repaired to %s, %v", name, aside, err)
+		repairs, err := dir.ReleaseOwner(t.Context(), false, pinned)
+		if err != nil || len(repairs) != 1 || repairs[0].Action != store.RepairSetAside || read(t, repairs[0].KeptAs) != content {
+			t.Errorf("%s: repaired %+v, %v", name, repairs, err)
 		}
 		acquire(t, dir, "s")
-		if aside, err := dir.RepairOwner(t.Context()); aside != "" || err != nil {
-			t.Errorf("%s: repaired a good one to %s, %v", name, aside, err)
+	}
+}
+
+// A sign of life that is there and tells nothing must not pass for a death.
+func TestAnOwnerWhoseSignOfLifeCannotBeReadKeepsItsRunUntilForced(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(path string) error{
+		"not a file": func(path string) error { return os.MkdirAll(path, 0o700) },
+		"no sense":   func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+	} {
+		dir := newRun(t)
+		write(t, ownerFile(dir), foreign(func(r map[string]any) { r["pid"] = deadPID(t) }))
+		if err := os.MkdirAll(filepath.Join(dir.Dir, "pilothouse"), 0o700); err != nil {
+			t.Fatal(err)
 		}
+		if err := spoil(filepath.Join(dir.Dir, "pilothouse/alive-"+strings.Repeat("f", 32)+".json")); err != nil {
+			t.Fatal(err)
+		}
+		if _, state, err := dir.Owner(); state != store.OwnerUnverifiable || err != nil {
+			t.Errorf("%s: got %s, %v", name, state, err)
+		}
+		refusedFor(t, dir, store.OwnedUnverifiable)
+		lease, err := dir.TakeOver(t.Context(), "s")
+		if err != nil || lease.Generation != 4 {
+			t.Fatalf("%s: got %+v, %v", name, lease, err)
+		}
+		if released, err := lease.Release(); !released || err != nil {
+			t.Errorf("%s: released %v, %v", name, released, err)
+		}
+	}
+}
+
+// The Pi extension makes the file and writes it then; whoever looks in between must
+// not tell its user to remove it.
+func TestARecordThatIsJustBeingWrittenIsNotCorrupt(t *testing.T) {
+	t.Parallel()
+	dir := newRun(t)
+	write(t, ownerFile(dir), "")
+	looked := make(chan error, 1)
+	go func() {
+		_, err := dir.Acquire(t.Context(), "s")
+		looked <- err
+	}()
+	for held := false; !held; { // while it looks it holds the lock of the run
+		select {
+		case err := <-looked:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+		lock := flock.New(filepath.Join(dir.Dir, "pilothouse/run.lock"))
+		free, err := lock.TryLock()
+		held = !free && err == nil
+		_ = lock.Close()
+	}
+	write(t, ownerFile(dir), foreign(func(map[string]any) {}))
+	var owned *store.OwnedError
+	if err := <-looked; !errors.As(err, &owned) || owned.Reason != store.OwnedAlive {
+		t.Errorf("got %v", err)
 	}
 }
 

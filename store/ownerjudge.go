@@ -2,9 +2,7 @@ package store
 
 import (
 	"errors"
-	"io/fs"
 	"os"
-	"regexp"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -18,9 +16,11 @@ import (
 // together with the time the process started, because ids are used again.
 func (d RunDir) judge(record OwnerRecord) OwnerState {
 	here := thisMachine()
-	owner, ours := d.identityOf(record)
+	owner, ours, err := d.identityOf(record)
 	sameKernel := ours && owner.BootID != "" && owner.BootID == here.bootID
 	switch {
+	case err != nil:
+		return OwnerUnverifiable
 	case !sameKernel && record.Host != here.host:
 		return OwnerElsewhere
 	case !ours:
@@ -33,24 +33,12 @@ func (d RunDir) judge(record OwnerRecord) OwnerState {
 		return OwnerAlive
 	case err == nil:
 		return OwnerDead
-	case !errors.Is(err, fs.ErrNotExist):
+	default:
 		return OwnerUnverifiable
 	}
-	switch {
-	case owner.BootID != here.bootID:
-		return OwnerDead // the machine was restarted since
-	case owner.PIDNamespace != here.pidNamespace:
-		return OwnerUnverifiable
-	}
-	process := inspectProcess(record.PID)
-	if !process.exists || process.startTicks != "" && owner.StartTicks != "" && process.startTicks != owner.StartTicks {
-		return OwnerDead
-	}
-	return OwnerAlive
 }
 
-// signOfLife tells whether somebody holds the lock that belongs to a token. The
-// error matches fs.ErrNotExist when there is no such lock.
+// signOfLife tells whether somebody holds the lock that belongs to a token.
 func (d RunDir) signOfLife(token string) (held bool, err error) {
 	lock := flock.New(d.signOfLifePath(token), flock.SetFlag(os.O_RDONLY))
 	// A shared lock, so that two who look at once do not see each other.
@@ -84,8 +72,8 @@ func startedAt(recorded string, pid int, process processInfo) bool {
 }
 
 var (
-	clockPattern = regexp.MustCompile(`\b(\d{1,2}:\d\d:\d\d)\b`)
-	yearPattern  = regexp.MustCompile(`\b(\d{4})\b`)
+	clockPattern = lazily(`\b(\d{1,2}:\d\d:\d\d)\b`)
+	yearPattern  = lazily(`\b(\d{4})\b`)
 )
 
 const (
@@ -101,7 +89,7 @@ func sameStart(recorded string, started time.Time) bool {
 		return nearZone(at.Sub(started))
 	}
 	// Another language: the digits of the clock and the year remain.
-	clock, year := clockPattern.FindString(recorded), yearPattern.FindString(recorded)
+	clock, year := clockPattern().FindString(recorded), yearPattern().FindString(recorded)
 	at, err := time.Parse("2006 15:04:05", year+" "+clock)
 	if err != nil {
 		return false

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 )
 
@@ -25,7 +24,7 @@ type PlanIdentity struct {
 	Extra   Extra  `json:"-" later:"stream"`
 }
 
-var planFileVersion = regexp.MustCompile(`PLAN_v(\d+)\.md$`)
+var planFileVersion = lazily(`PLAN_v(\d+)\.md$`)
 
 // IdentifyPlan hashes the plan file at path. The version comes from the file name,
 // PLAN_v3.md being 3, and is 1 for any other name.
@@ -39,7 +38,7 @@ func IdentifyPlan(path string) (PlanIdentity, error) {
 		return PlanIdentity{}, fmt.Errorf("identify plan: %w", err)
 	}
 	plan := PlanIdentity{Path: absolute, Version: 1, SHA256: sum}
-	if match := planFileVersion.FindStringSubmatch(filepath.Base(absolute)); match != nil {
+	if match := planFileVersion().FindStringSubmatch(filepath.Base(absolute)); match != nil {
 		if n, err := strconv.Atoi(match[1]); err == nil && n >= 1 && n <= maxSafeInteger {
 			plan.Version = n
 		}
@@ -61,7 +60,7 @@ func SHA256File(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-var planVersionName = regexp.MustCompile(`(?i)^PLAN_v(\d+)\.(md|markdown)$`)
+var planVersionName = lazily(`(?i)^PLAN_v(\d+)\.(md|markdown)$`)
 
 // LatestPlan returns the plan file with the highest version in dir, PLAN_v10.md
 // before PLAN_v2.md. Errors: ErrNoPlan, also when there is no dir (spec: execution 5.1).
@@ -71,7 +70,7 @@ func LatestPlan(dir string) (path string, version int, err error) {
 		return "", 0, fmt.Errorf("find plan: %w", err)
 	}
 	for _, entry := range entries {
-		match := planVersionName.FindStringSubmatch(entry.Name())
+		match := planVersionName().FindStringSubmatch(entry.Name())
 		if match == nil || entry.IsDir() {
 			continue
 		}

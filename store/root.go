@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +79,7 @@ func find(ctx context.Context, workdir string) (_ Root, bare bool, err error) {
 		return Root{}, false, err
 	}
 	root := Root{Workdir: workdir, Worktree: places.worktree}
-	if root.CommonDir, err = resolve(workdir, places.commonDir); err != nil {
+	if root.CommonDir, err = commonDir(workdir, places.gitDir); err != nil {
 		return Root{}, false, fmt.Errorf("resolve git directory: %w", err)
 	}
 	root.Dir = filepath.Join(root.CommonDir, "pi_plans")
@@ -88,26 +89,32 @@ func find(ctx context.Context, workdir string) (_ Root, bare bool, err error) {
 	return root, places.bare, nil
 }
 
-// places is what git says about a directory, as git prints it.
+// places is what git says about a directory, as git prints it or with absolute paths.
 type places struct {
-	commonDir string
-	worktree  string // empty in a bare repository or inside a git directory
-	bare      bool
+	gitDir   string // of this work tree, not the one that all share
+	worktree string // empty in a bare repository or inside a git directory
+	bare     bool
 }
 
-// locate asks git one question where it can: starting git is most of the cost of a
-// short command. Only a path that holds a line break needs more.
+// locate asks git only where the answer is not plain to see, and then one question
+// where it can: starting git is most of the cost of a short command. Only a path that
+// holds a line break needs more.
 func locate(ctx context.Context, workdir string) (places, error) {
-	out, err := git(ctx, workdir, "rev-parse", "--is-bare-repository", "--git-common-dir", "--show-toplevel")
+	if ctx.Err() == nil { // git is to tell why it was not even asked
+		if found, ok := ordinary(workdir, os.Environ()); ok {
+			return found, nil
+		}
+	}
+	out, err := git(ctx, workdir, "rev-parse", "--is-bare-repository", "--git-dir", "--show-toplevel")
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	var refused *gitError
 	switch {
 	case err == nil && len(lines) == 3:
-		return places{bare: lines[0] == "true", commonDir: lines[1], worktree: lines[2]}, nil
+		return places{bare: lines[0] == "true", gitDir: lines[1], worktree: lines[2]}, nil
 	case err != nil && !errors.As(err, &refused):
 		return places{}, err
 	}
-	commonDir, err := git(ctx, workdir, "rev-parse", "--git-common-dir")
+	gitDir, err := git(ctx, workdir, "rev-parse", "--git-dir")
 	if err != nil {
 		return places{}, err
 	}
@@ -120,10 +127,30 @@ func locate(ctx context.Context, workdir string) (places, error) {
 		return places{}, err
 	}
 	return places{
-		commonDir: strings.TrimSuffix(commonDir, "\n"),
-		worktree:  strings.TrimSuffix(worktree, "\n"),
-		bare:      strings.TrimSpace(bare) == "true",
+		gitDir:   strings.TrimSuffix(gitDir, "\n"),
+		worktree: strings.TrimSuffix(worktree, "\n"),
+		bare:     strings.TrimSpace(bare) == "true",
 	}, nil
+}
+
+// commonDir returns the git directory that all work trees share: the one that the
+// commondir file of a linked work tree's leads to. Git is not asked for it, because
+// before 2.13 it gave a wrong answer in a subdirectory, and before 2.5 none (faults
+// F85); the file is the documented layout of a repository since there are linked
+// work trees.
+func commonDir(workdir, gitDir string) (string, error) {
+	gitDir, err := resolve(workdir, gitDir)
+	if err != nil {
+		return "", err
+	}
+	shared, err := os.ReadFile(filepath.Join(gitDir, "commondir"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return gitDir, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return resolve(gitDir, strings.TrimRight(string(shared), "\r\n"))
 }
 
 // resolve makes what git printed absolute and free of links. Git answers relative
@@ -190,7 +217,7 @@ func Ensure(ctx context.Context, workdir string) (Root, []string, error) {
 		return Root{}, nil, fmt.Errorf("%w: %s has no work tree; use a clone or a linked work tree", ErrBareRepository, root.CommonDir)
 	}
 	for _, dir := range []string{"runs", "tmp", "cache", privateName} {
-		if err := makeDirectory(filepath.Join(root.Dir, dir), privateDir); err != nil {
+		if err := makeBelow(root.CommonDir, filepath.Join(root.Dir, dir), privateDir); err != nil {
 			return Root{}, nil, fmt.Errorf("create state directory: %w", err)
 		}
 	}

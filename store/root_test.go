@@ -46,6 +46,17 @@ func TestStateLivesInTheCommonGitDirectoryWhereverOneStandsInTheRepository(t *te
 			gitIn(t, outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner, "mod")
 			return filepath.Join(outer, "mod"), filepath.Join(outer, ".git/modules/mod"), filepath.Join(outer, "mod")
 		},
+		"in a linked work tree of a submodule": func(t *testing.T) (string, string, string) {
+			inner, outer, linked := newRepo(t), newRepo(t), filepath.Join(tempDir(t), "linked")
+			gitIn(t, inner, "commit", "-q", "--allow-empty", "-m", "x")
+			gitIn(t, outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner, "mod")
+			gitIn(t, filepath.Join(outer, "mod"), "worktree", "add", "-q", linked)
+			return linked, filepath.Join(outer, ".git/modules/mod"), linked
+		},
+		"inside the git directory, as some hooks are": func(t *testing.T) (string, string, string) {
+			dir := newRepo(t)
+			return filepath.Join(dir, ".git/refs"), filepath.Join(dir, ".git"), filepath.Join(dir, ".git/refs")
+		},
 		"with a separate git directory": func(t *testing.T) (string, string, string) {
 			dir, elsewhere := tempDir(t), filepath.Join(tempDir(t), "gitdir")
 			gitIn(t, dir, "init", "-q", "--separate-git-dir", elsewhere)

@@ -104,18 +104,19 @@ type RoundDir struct {
 	// Reviews holds reviews/<roundId>__<laneId>.md.
 	Reviews string
 
-	run RunDir // zero for rounds that belong to none
+	run  RunDir // zero for rounds that belong to none
+	base string // what is never made: the directory of the run, else the state root
 }
 
 // RoundDir returns the round records of the run.
 func (d RunDir) RoundDir() RoundDir {
-	return RoundDir{Dir: d.path(privateName), Reviews: d.Dir, run: d}
+	return RoundDir{Dir: d.path(privateName), Reviews: d.Dir, run: d, base: d.Dir}
 }
 
 // AdHoc returns the round records of rounds that belong to no run.
 func (r Root) AdHoc() RoundDir {
 	dir := filepath.Join(r.Dir, "cache", privateName, "adhoc")
-	return RoundDir{Dir: dir, Reviews: dir}
+	return RoundDir{Dir: dir, Reviews: dir, base: r.Dir}
 }
 
 // WriteReview is [RunDir.WriteReview] for this directory.
@@ -142,7 +143,17 @@ func (d RoundDir) prepare() error {
 		}
 		return d.run.assertHeld()
 	}
-	return makeDirectory(d.Dir, privateDir)
+	return d.make(d.Dir)
+}
+
+// make makes a directory below the base. Without the base there is nothing to make
+// it in: the repository is not where it was.
+func (d RoundDir) make(path string) error {
+	err := makeBelow(d.base, path, privateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &MovedError{RunID: d.run.ID, Dir: d.base}
+	}
+	return err
 }
 
 // SaveRound writes the record of a round; it is durable when it returns. Errors:
@@ -165,7 +176,7 @@ func (d RoundDir) SaveRound(record RoundRecord) error {
 	if err := d.prepare(); err != nil {
 		return fmt.Errorf("save round: %w", err)
 	}
-	if err := makeDirectory(filepath.Dir(path), privateDir); err != nil {
+	if err := d.make(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("save round: %w", err)
 	}
 	if err := WriteFile(path, out.Bytes()); err != nil {

@@ -8,9 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -87,12 +85,13 @@ func (r *Run) Validate() error {
 	return nil
 }
 
-var runIDPattern = regexp.MustCompile(`^\d{8}T\d{6}Z-[A-Za-z0-9][A-Za-z0-9._-]*$`)
+// runIDStart is how every run id begins: with the time its run was started.
+const runIDStart = "00000000T000000Z-"
 
 // ValidRunID tells whether id has the form of a run id, which makes it safe as a
 // file name.
 func ValidRunID(id string) bool {
-	return runIDPattern.MatchString(id) && !strings.Contains(id, "..") && len(id) <= 255
+	return len(id) > len(runIDStart) && len(id) <= 255 && hasShape(id[:len(runIDStart)], runIDStart) && isName(id[len(runIDStart):])
 }
 
 // RunDir is the directory of one run.
@@ -105,7 +104,13 @@ type RunDir struct {
 
 func (d RunDir) path(name string) string { return filepath.Join(d.Dir, name) }
 
-func (d RunDir) missing() error { return fmt.Errorf("%w: %s", ErrNoRun, d.ID) }
+// missing is the error for a run without its directory.
+func (d RunDir) missing() error {
+	if heldLease(d) != nil {
+		return &MovedError{RunID: d.ID, Dir: d.Dir}
+	}
+	return fmt.Errorf("%w: %s", ErrNoRun, d.ID)
+}
 
 // private returns the path of a file only pilothouse uses, and makes its folder.
 // The folder is only made in a run that exists.
@@ -141,7 +146,11 @@ func (r Root) Run(id string) (RunDir, error) {
 		return RunDir{}, fmt.Errorf("%w: %q", ErrBadRunID, id)
 	}
 	dir := RunDir{Root: r, ID: id, Dir: filepath.Join(r.Dir, "runs", id)}
-	if info, err := os.Stat(dir.Dir); err != nil || !info.IsDir() {
+	info, err := os.Stat(dir.Dir)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist): // it may be there (faults E84)
+		return RunDir{}, fmt.Errorf("open run: %w", err)
+	case err != nil || !info.IsDir():
 		return RunDir{}, dir.missing()
 	}
 	return dir, nil
@@ -207,8 +216,24 @@ type RunSummary struct {
 	Err error
 }
 
-// Runs lists all runs, oldest first. A workspace without state has none.
-func (r Root) Runs() ([]RunSummary, error) {
+// TranscriptDir is where the transcripts of a run's lanes are cached, those of rounds
+// that belong to no run under a name of their own. They may be deleted at any time.
+func (r Root) TranscriptDir(runID string) string {
+	return filepath.Join(r.Dir, "cache", privateName, "transcripts", runID)
+}
+
+// MakeTranscriptDir makes [Root.TranscriptDir] in a state root that is there.
+func (r Root) MakeTranscriptDir(runID string) (string, error) {
+	dir := r.TranscriptDir(runID)
+	if err := makeBelow(r.Dir, dir, privateDir); err != nil {
+		return "", fmt.Errorf("make the directory of transcripts: %w", err)
+	}
+	return dir, nil
+}
+
+// RunIDs lists the ids of all runs, oldest first, and reads none of them. A workspace
+// without state has none.
+func (r Root) RunIDs() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(r.Dir, "runs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -216,15 +241,38 @@ func (r Root) Runs() ([]RunSummary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
-	var runs []RunSummary
+	var ids []string
 	for _, entry := range entries {
-		dir, err := r.Run(entry.Name())
-		if err != nil {
-			continue // a stray file is no run
+		// A stray file is no run; whether a link leads to a directory is seen when it is opened.
+		if ValidRunID(entry.Name()) && (entry.IsDir() || entry.Type()&fs.ModeSymlink != 0) {
+			ids = append(ids, entry.Name())
 		}
-		summary := RunSummary{Dir: dir}
-		summary.Run, summary.Err = dir.Load()
-		runs = append(runs, summary)
+	}
+	return ids, nil
+}
+
+// Summary reads the record of a run that [Root.RunIDs] listed; false when it is gone.
+func (r Root) Summary(id string) (RunSummary, bool) {
+	dir, err := r.Run(id)
+	if err != nil {
+		return RunSummary{}, false
+	}
+	summary := RunSummary{Dir: dir}
+	summary.Run, summary.Err = dir.Load()
+	return summary, true
+}
+
+// Runs reads all runs, oldest first.
+func (r Root) Runs() ([]RunSummary, error) {
+	ids, err := r.RunIDs()
+	if err != nil {
+		return nil, err
+	}
+	var runs []RunSummary
+	for _, id := range ids {
+		if summary, ok := r.Summary(id); ok {
+			runs = append(runs, summary)
+		}
 	}
 	return runs, nil
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -57,7 +56,7 @@ func StartRun(root Root, request StartRunRequest, now time.Time) (Run, []string,
 // two starts in one second each gets its own.
 func (r Root) claimRunDir(id string) (RunDir, error) {
 	runs := filepath.Join(r.Dir, "runs")
-	if err := makeDirectory(runs, privateDir); err != nil {
+	if err := makeBelow(r.Dir, runs, privateDir); err != nil {
 		return RunDir{}, err
 	}
 	for n := 1; ; n++ {
@@ -115,13 +114,13 @@ func (r Root) artifactDir(artifactRoot, name string) (string, error) {
 	return filepath.Join(r.Workdir, dir, name), nil
 }
 
-var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
+var notSlug = lazily(`[^a-z0-9]+`)
 
 // Slug turns a topic into the part of a file name (spec: state 1.4): lower-case
 // ASCII letters and digits, one dash for all else, at most 80 bytes; planning-run
 // when nothing is left.
 func Slug(topic string) string {
-	slug := strings.Trim(notSlug.ReplaceAllString(strings.ToLower(topic), "-"), "-")
+	slug := strings.Trim(notSlug().ReplaceAllString(strings.ToLower(topic), "-"), "-")
 	if len(slug) > 80 {
 		slug = slug[:80]
 	}
