@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -88,13 +87,13 @@ func (p *criticismParser) problem(format string, args ...any) {
 func (p *criticismParser) line(line string) {
 	blank := p.blank
 	p.blank = strings.TrimSpace(line) == ""
-	if p.blank || mdRule.MatchString(line) {
+	if p.blank || mdRule().MatchString(line) {
 		return
 	}
 	if level, heading := mdHeading(line); level > 0 && p.heading(level, heading) {
 		return
 	}
-	if m := questionNumber.FindStringSubmatch(line); m != nil && p.part != partOther {
+	if m := questionNumber().FindStringSubmatch(line); m != nil && p.part != partOther {
 		p.begin(m[1], m[2])
 		return
 	}
@@ -130,7 +129,7 @@ func (p *criticismParser) line(line string) {
 
 // heading acts on a heading; false means that the line is ordinary text.
 func (p *criticismParser) heading(level int, heading string) bool {
-	if m := questionNumber.FindStringSubmatch(heading); m != nil && p.part != partOther {
+	if m := questionNumber().FindStringSubmatch(heading); m != nil && p.part != partOther {
 		if _, ok := criticismLabels[mdKey(m[2])]; !ok { // "## 1. Summary" is a part
 			p.begin(m[1], m[2])
 			return true
@@ -157,7 +156,7 @@ func (p *criticismParser) heading(level int, heading string) bool {
 	return true
 }
 
-var questionNumber = regexp.MustCompile(`^ {0,3}(?:[-*+]\s+)?\**(?:[Qq](?:uestion)?\s*)?(\d{1,3})\s*(?:[.):：—]|\s-\s)\s*\**[\s\x{a0}]*(.*)$`)
+var questionNumber = lazily(`^ {0,3}(?:[-*+]\s+)?\**(?:[Qq](?:uestion)?\s*)?(\d{1,3})\s*(?:[.):：—]|\s-\s)\s*\**[\s\x{a0}]*(.*)$`)
 
 func (p *criticismParser) begin(number, text string) {
 	p.endQuestion()
@@ -168,7 +167,7 @@ func (p *criticismParser) begin(number, text string) {
 	}
 }
 
-var whyInline = regexp.MustCompile(`(?i)[\s(\[*_—–-]+why(?: (?:it|this) matters)?[*_]*\s*[:：]\s*[*_]*\s*`)
+var whyInline = lazily(`(?i)[\s(\[*_—–-]+why(?: (?:it|this) matters)?[*_]*\s*[:：]\s*[*_]*\s*`)
 
 func (p *criticismParser) endQuestion() {
 	if p.question == nil {
@@ -196,7 +195,7 @@ func (p *criticismParser) endQuestion() {
 // a question mark.
 func splitReason(lines []string) (text, why []string) {
 	for i, line := range lines {
-		if at := whyInline.FindStringIndex(line); at != nil {
+		if at := whyInline().FindStringIndex(line); at != nil {
 			reason := strings.TrimRight(line[at[1]:], ")] ")
 			return append(lines[:i:i], line[:at[0]]), append([]string{reason}, lines[i+1:]...)
 		}
@@ -245,15 +244,15 @@ func (p *criticismParser) judge() Criticism {
 }
 
 var (
-	sentenceEnd  = regexp.MustCompile(`[.!?]["'”’)*_]*(?:\s+["'“‘(*_` + "`" + `]*\p{Lu}|\s*$)|[。！？]`)
-	abbreviation = regexp.MustCompile(`(?i)\b(?:e\.g|i\.e|etc|vs|cf|resp|no)\.`)
+	sentenceEnd  = lazily(`[.!?]["'”’)*_]*(?:\s+["'“‘(*_` + "`" + `]*\p{Lu}|\s*$)|[。！？]`)
+	abbreviation = lazily(`(?i)\b(?:e\.g|i\.e|etc|vs|cf|resp|no)\.`)
 )
 
 // sentences counts conservatively: a full stop ends a sentence only before a
 // capital letter or the end, so that file names and numbers do not.
 func sentences(text string) int {
-	text = abbreviation.ReplaceAllString(text, "")
-	n := len(sentenceEnd.FindAllString(text, -1))
+	text = abbreviation().ReplaceAllString(text, "")
+	n := len(sentenceEnd().FindAllString(text, -1))
 	if n == 0 && text != "" {
 		return 1
 	}

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -136,10 +135,10 @@ func evidenceOf(text string) []Evidence {
 }
 
 var (
-	evidencePlace  = regexp.MustCompile(`^([^\s:;,"` + "`" + `]+)(?::|#L?)(\d+)`)
-	evidenceCode   = regexp.MustCompile(`^([^:"]+?)(?::|#L?)(\d+)[-–:#,L\d]*$`)
-	evidenceSuffix = regexp.MustCompile(`^(?::|#L?|[\s,(]*(?i:lines?|ln?\.?)[\s:]*)(\d+)`)
-	evidenceExt    = regexp.MustCompile(`[^./\s][^/\s]*\.[A-Za-z][A-Za-z0-9]{0,9}$`)
+	evidencePlace  = lazily(`^([^\s:;,"` + "`" + `]+)(?::|#L?)(\d+)`)
+	evidenceCode   = lazily(`^([^:"]+?)(?::|#L?)(\d+)[-–:#,L\d]*$`)
+	evidenceSuffix = lazily(`^(?::|#L?|[\s,(]*(?i:lines?|ln?\.?)[\s:]*)(\d+)`)
+	evidenceExt    = lazily(`[^./\s][^/\s]*\.[A-Za-z][A-Za-z0-9]{0,9}$`)
 )
 
 // evidenceSpans finds the places and quotes of a line, in order, in time
@@ -185,9 +184,9 @@ func barePlace(text string, at int, leading bool) (evidenceSpan, bool) {
 	if decorated(word) {
 		return evidenceSpan{}, false // the place begins behind the decoration
 	}
-	if m := evidencePlace.FindStringSubmatch(word); m != nil && pathLike(m[1], leading) {
+	if m := evidencePlace().FindStringSubmatch(word); m != nil && pathLike(m[1], leading) {
 		end := at + len(m[0])
-		if link := linkTarget.FindString(text[end:]); link != "" { // it repeats the place
+		if link := linkTarget().FindString(text[end:]); link != "" { // it repeats the place
 			end += len(link)
 		}
 		return evidenceSpan{from: at, to: end, path: m[1], line: lineNumber(m[2])}, true
@@ -200,13 +199,13 @@ func barePlace(text string, at int, leading bool) (evidenceSpan, bool) {
 		return evidenceSpan{}, false
 	}
 	end := at + len(path)
-	if m := evidenceSuffix.FindStringSubmatch(text[end:]); m != nil {
+	if m := evidenceSuffix().FindStringSubmatch(text[end:]); m != nil {
 		return evidenceSpan{from: at, to: end + len(m[0]), path: path, line: lineNumber(m[1])}, true
 	}
 	return evidenceSpan{from: at, to: end, path: path}, leading
 }
 
-var linkTarget = regexp.MustCompile(`^\]\([^\s)]*\)`)
+var linkTarget = lazily(`^\]\([^\s)]*\)`)
 
 // decorated tells whether a word begins with emphasis or with a bracket that
 // is not part of a path, as the one in (main)/page.tsx is.
@@ -229,10 +228,10 @@ func quoteOrPlace(text string, from, to int, placed bool) evidenceSpan {
 	}
 	code := strings.TrimSpace(strings.Trim(text[from:to], "`"))
 	blank := strings.ContainsFunc(code, unicode.IsSpace)
-	if m := evidenceSuffix.FindStringSubmatch(text[to:]); m != nil && pathLike(code, !blank) {
+	if m := evidenceSuffix().FindStringSubmatch(text[to:]); m != nil && pathLike(code, !blank) {
 		return evidenceSpan{from: from, to: to + len(m[0]), path: code, line: lineNumber(m[1])}
 	}
-	if m := evidenceCode.FindStringSubmatch(code); m != nil && pathLike(m[1], !blank) {
+	if m := evidenceCode().FindStringSubmatch(code); m != nil && pathLike(m[1], !blank) {
 		return evidenceSpan{from: from, to: to, path: m[1], line: lineNumber(m[2])}
 	}
 	if !placed && !blank && !strings.Contains(code, `"`) && pathLike(code, false) {
@@ -247,7 +246,7 @@ func pathLike(word string, sure bool) bool {
 	if !strings.ContainsFunc(word, unicode.IsLetter) || strings.Contains(word, "://") {
 		return false
 	}
-	return sure || strings.Contains(word, "/") || evidenceExt.MatchString(word)
+	return sure || strings.Contains(word, "/") || evidenceExt().MatchString(word)
 }
 
 // lineNumber reads the digits of a line; a number no file can have is none.

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 )
@@ -19,7 +18,7 @@ type mdLine struct {
 	fence bool // opens or closes a fenced block
 }
 
-var mdFence = regexp.MustCompile("^\\s*(?:[-*+]\\s+)?(`{3,}|~{3,})\\s*([^`]*)$")
+var mdFence = lazily("^\\s*(?:[-*+]\\s+)?(`{3,}|~{3,})\\s*([^`]*)$")
 
 // mdLines cuts an answer into lines with LF ends and valid UTF-8, without byte
 // order mark and without a fence that wraps the answer as a whole. open tells
@@ -32,7 +31,7 @@ func mdLines(output string) (lines []mdLine, open bool) {
 	fence := ""
 	for _, raw := range mdUnwrap(strings.Split(text, "\n")) {
 		line := mdLine{text: raw}
-		m := mdFence.FindStringSubmatch(raw)
+		m := mdFence().FindStringSubmatch(raw)
 		switch {
 		case fence == "" && m != nil:
 			fence, line.fence = m[1], true
@@ -61,7 +60,7 @@ func mdUnwrap(lines []string) []string {
 	if first >= last {
 		return lines
 	}
-	wrapper := mdFence.FindStringSubmatch(lines[first])
+	wrapper := mdFence().FindStringSubmatch(lines[first])
 	if wrapper == nil {
 		return lines
 	}
@@ -72,7 +71,7 @@ func mdUnwrap(lines []string) []string {
 	}
 	open := []string{wrapper[1]}
 	for i := first + 1; i <= last; i++ {
-		m := mdFence.FindStringSubmatch(lines[i])
+		m := mdFence().FindStringSubmatch(lines[i])
 		switch {
 		case m == nil:
 		case m[2] != "":
@@ -95,17 +94,17 @@ func mdUnwrap(lines []string) []string {
 const mdBoldLevel = 7
 
 var (
-	mdATX  = regexp.MustCompile(`^ {0,3}(#{1,6})[\s\x{a0}]+(.*?)[\s#]*$`)
-	mdBold = regexp.MustCompile(`^ {0,3}(?:\*\*|__)([^*]+)(?:\*\*|__)\s*[:：]?\s*$`)
+	mdATX  = lazily(`^ {0,3}(#{1,6})[\s\x{a0}]+(.*?)[\s#]*$`)
+	mdBold = lazily(`^ {0,3}(?:\*\*|__)([^*]+)(?:\*\*|__)\s*[:：]?\s*$`)
 )
 
 // mdHeading returns the level and the text of a heading, level 0 for a line
 // that is none.
 func mdHeading(line string) (level int, text string) {
-	if m := mdATX.FindStringSubmatch(line); m != nil {
+	if m := mdATX().FindStringSubmatch(line); m != nil {
 		return len(m[1]), strings.TrimSpace(strings.ReplaceAll(m[2], "**", ""))
 	}
-	if m := mdBold.FindStringSubmatch(line); m != nil {
+	if m := mdBold().FindStringSubmatch(line); m != nil {
 		return mdBoldLevel, strings.TrimSpace(m[1])
 	}
 	return 0, ""
@@ -123,11 +122,11 @@ func mdKey(text string) string {
 	return key.String()
 }
 
-var mdMarker = regexp.MustCompile(`^\s*(?:[-*+•]|\d{1,3}[.)])(?:[\s\x{a0}]+|$)`)
+var mdMarker = lazily(`^\s*(?:[-*+•]|\d{1,3}[.)])(?:[\s\x{a0}]+|$)`)
 
 // mdItem removes the marker of a list item.
 func mdItem(line string) (text string, item bool) {
-	if at := mdMarker.FindStringIndex(line); at != nil {
+	if at := mdMarker().FindStringIndex(line); at != nil {
 		return strings.TrimSpace(line[at[1]:]), true
 	}
 	return strings.TrimSpace(line), false
@@ -186,7 +185,7 @@ func mdStates(line, words string) bool {
 	return strings.ContainsAny(string([]rune(rest)[0]), ".!:;,。：；，—–-(")
 }
 
-var mdRule = regexp.MustCompile(`^ {0,3}(?:-[ -]*-[ -]*-|\*[ *]*\*[ *]*\*|_[ _]*_[ _]*_)[-*_ ]*$`)
+var mdRule = lazily(`^ {0,3}(?:-[ -]*-[ -]*-|\*[ *]*\*[ *]*\*|_[ _]*_[ _]*_)[-*_ ]*$`)
 
 // mdExcerpt shortens text that is shown in a problem.
 func mdExcerpt(text string) string {

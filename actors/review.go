@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 )
@@ -104,7 +103,7 @@ func (p *reviewParser) line(line mdLine) {
 		p.begin(id, severity, title)
 		return
 	}
-	if mdRule.MatchString(line.text) {
+	if mdRule().MatchString(line.text) {
 		p.field = ""
 		return
 	}
@@ -286,11 +285,11 @@ func fieldText(lines []mdLine) string {
 }
 
 var (
-	findingID   = regexp.MustCompile(`^(?i:finding\s+)?[\[(]?[Ff]-(\d+)(?:[\])]|\b)`)
-	boldHead    = regexp.MustCompile(`^ {0,3}\*\*(.+)$`)
+	findingID   = lazily(`^(?i:finding\s+)?[\[(]?[Ff]-(\d+)(?:[\])]|\b)`)
+	boldHead    = lazily(`^ {0,3}\*\*(.+)$`)
 	headDash    = strings.NewReplacer("\u2010", "-", "\u2011", "-", "\u2012", "-")
-	leadingRate = regexp.MustCompile(`^(?i:severity\s*[:：]?\s*)?(?i:(high|medium|low)(?:\s+severity)?)(?:\s*[\])]\s*[:：·•|—–-]*|\s*[:：·•|,/—–]|\s+-\s|\s*$)`)
-	trailRate   = regexp.MustCompile(`(?:[\[(]\s*|[:：·•|—–]\s*|\s-\s+)(?i:severity\s*[:：]?\s*)?(?i:(high|medium|low)(?:\s+severity)?)\s*[\])]?\s*$`)
+	leadingRate = lazily(`^(?i:severity\s*[:：]?\s*)?(?i:(high|medium|low)(?:\s+severity)?)(?:\s*[\])]\s*[:：·•|—–-]*|\s*[:：·•|,/—–]|\s+-\s|\s*$)`)
+	trailRate   = lazily(`(?:[\[(]\s*|[:：·•|—–]\s*|\s-\s+)(?i:severity\s*[:：]?\s*)?(?i:(high|medium|low)(?:\s+severity)?)\s*[\])]?\s*$`)
 )
 
 // headSeparators stand between the parts of a finding's heading.
@@ -300,14 +299,14 @@ const headSeparators = " \t\u00a0·•|:：—–-,/"
 // digits, so that F-1 and F-001 are the same finding.
 func findingTitle(heading string) (id, severity, title string, ok bool) {
 	heading = headDash.Replace(strings.Trim(heading, "*_` "))
-	if lead := leadingRate.FindStringSubmatchIndex(strings.TrimLeft(heading, "[(")); lead != nil {
+	if lead := leadingRate().FindStringSubmatchIndex(strings.TrimLeft(heading, "[(")); lead != nil {
 		// "[high] F-001: title" has the severity first.
 		inner := strings.TrimLeft(heading, "[(")
-		if rest := strings.TrimLeft(inner[lead[1]:], headSeparators); findingID.MatchString(rest) {
+		if rest := strings.TrimLeft(inner[lead[1]:], headSeparators); findingID().MatchString(rest) {
 			severity, heading = strings.ToLower(inner[lead[2]:lead[3]]), rest
 		}
 	}
-	m := findingID.FindStringSubmatchIndex(heading)
+	m := findingID().FindStringSubmatchIndex(heading)
 	if m == nil {
 		return "", "", "", false
 	}
@@ -323,12 +322,12 @@ func findingTitle(heading string) (id, severity, title string, ok bool) {
 // boldFinding reads a finding whose heading is only a line in bold. The id has
 // to be followed by a separator: "**F-001** overlaps" is prose.
 func boldFinding(line string) (id, severity, title string, ok bool) {
-	m := boldHead.FindStringSubmatch(line)
+	m := boldHead().FindStringSubmatch(line)
 	if m == nil {
 		return "", "", "", false
 	}
 	text := headDash.Replace(m[1])
-	at := findingID.FindStringIndex(text)
+	at := findingID().FindStringIndex(text)
 	if at == nil {
 		return "", "", "", false
 	}
@@ -345,40 +344,40 @@ func cutSeverity(text string) (severity, rest string) {
 	text = strings.Trim(text, "*_` ")
 	// A coloured dot or another sign in front is decoration.
 	plain := strings.TrimLeftFunc(text, func(r rune) bool { return strings.ContainsRune("[( ", r) || r >= 0x2000 && !unicode.IsLetter(r) })
-	if m := leadingRate.FindStringSubmatchIndex(plain); m != nil {
+	if m := leadingRate().FindStringSubmatchIndex(plain); m != nil {
 		return strings.ToLower(plain[m[2]:m[3]]), strings.TrimLeft(plain[m[1]:], headSeparators)
 	}
-	if m := trailRate.FindStringSubmatchIndex(text); m != nil {
+	if m := trailRate().FindStringSubmatchIndex(text); m != nil {
 		return strings.ToLower(text[m[2]:m[3]]), strings.TrimRight(text[:m[0]], headSeparators)
 	}
 	return "", text
 }
 
 var (
-	planID    = regexp.MustCompile(`\b[A-Za-z]+(?:-[A-Za-z]+)*-\d+(?:\.\d+)*\b`)
-	wholePlan = regexp.MustCompile(`(?i)\bplan\b`)
+	planID    = lazily(`\b[A-Za-z]+(?:-[A-Za-z]+)*-\d+(?:\.\d+)*\b`)
+	wholePlan = lazily(`(?i)\bplan\b`)
 )
 
 // planIDs lists the plan ids of a text, each once; "plan" stands for a text
 // that names the plan as a whole.
 func planIDs(text string) []string {
 	ids, seen := []string{}, map[string]bool{}
-	for _, id := range planID.FindAllString(headDash.Replace(text), -1) {
+	for _, id := range planID().FindAllString(headDash.Replace(text), -1) {
 		if !seen[id] {
 			seen[id] = true
 			ids = append(ids, id)
 		}
 	}
-	if len(ids) == 0 && wholePlan.MatchString(text) {
+	if len(ids) == 0 && wholePlan().MatchString(text) {
 		return append(ids, "plan")
 	}
 	return ids
 }
 
-var dispositionWord = regexp.MustCompile(`^(?i:(accept|reject)(?:ed)?\b|needs?[-_ ]+discussion\b)`)
+var dispositionWord = lazily(`^(?i:(accept|reject)(?:ed)?\b|needs?[-_ ]+discussion\b)`)
 
 func dispositionOf(text string) string {
-	m := dispositionWord.FindStringSubmatch(headDash.Replace(strings.TrimLeft(text, "*_`\"- ")))
+	m := dispositionWord().FindStringSubmatch(headDash.Replace(strings.TrimLeft(text, "*_`\"- ")))
 	switch {
 	case m == nil:
 		return ""

@@ -30,6 +30,8 @@ type attempt struct {
 	budget      budget
 	number      int // 1 for the first attempt of the lane
 	traceparent string
+	trace       *attemptTrace
+	metrics     *Metrics
 	// report is called at most every progressInterval; warning is "" while the
 	// lane is well within its budget.
 	report func(progress pijson.Progress, warning string)
@@ -38,6 +40,7 @@ type attempt struct {
 	fold    *pijson.Fold
 	spool   *transcript
 	warning string
+	fed     time.Time
 	heard   bool // an event has come
 	stats   pijson.ReaderStats
 	cause   pijson.Cause // why we ended the child; the first cause wins
@@ -62,6 +65,7 @@ type outcome struct {
 func (a *attempt) run(ctx context.Context, warm Child) (result outcome) {
 	a.fold = pijson.NewFold(pijson.FoldOptions{AllowedTools: a.spec.Tools})
 	a.spool = openTranscript(a.spec.Transcript, a.number)
+	defer func() { a.trace.end(result) }()
 	defer a.closeTranscript(&result)
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -189,8 +193,12 @@ func (a *attempt) take(event pijson.Event) (spent bool) {
 	wasOver := a.over()
 	a.fold.Apply(event)
 	a.spool.take(event)
+	a.trace.take(event)
 	a.guardTools()
-	a.heard = true
+	if !a.heard {
+		a.heard = true
+		a.metrics.heard(a.spec.Role, time.Since(a.fed))
+	}
 	a.silence.Reset(a.limits.Silence)
 	switch over := a.over(); {
 	case over && (!wasOver || event.Kind == pijson.KindSettled):
@@ -248,6 +256,7 @@ func (a *attempt) flushProgress() {
 func (a *attempt) watch(ctx context.Context) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.fed = time.Now() // the clocks start with the task
 	stopCancel := context.AfterFunc(ctx, func() { a.end(pijson.CauseCancelled) })
 	whole := time.AfterFunc(time.Until(a.deadline), func() { a.end(pijson.CauseTimedOut) })
 	// The first event has its own, shorter limit; every event rearms the timer

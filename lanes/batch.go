@@ -19,6 +19,7 @@ type batch struct {
 	host  Host
 
 	begun     bool
+	activity  Activity
 	warm      bool
 	cancelled *Cancel
 	stopping  bool
@@ -54,8 +55,7 @@ func (b *batch) Receive(ctx actor.Context) {
 		b.warm = true
 		b.broadcast(ctx, m)
 	case Begin:
-		b.begun = true
-		b.broadcast(ctx, m)
+		b.begin(ctx, m)
 	case Cancel:
 		b.cancelled = &m
 		b.broadcast(ctx, m)
@@ -71,6 +71,8 @@ func (b *batch) Receive(ctx actor.Context) {
 		b.giveUp(ctx, m)
 	case *actor.Stopping:
 		b.stopping = true
+	case *actor.Stopped, *actor.Restarting:
+		b.endActivity()
 	}
 }
 
@@ -84,6 +86,24 @@ func (b *batch) start(ctx actor.Context) {
 		}
 		b.lanes[spec.ID], b.histories[spec.ID] = pid, past
 	}
+}
+
+func (b *batch) begin(ctx actor.Context, m Begin) {
+	if b.begun {
+		return
+	}
+	b.begun = true
+	telemetryOf(ctx.ActorSystem()).Metrics.batchBegun()
+	b.activity = BeginActivity(ctx, "batch", sizeKey.Int(len(b.specs)))
+	b.broadcast(ctx, b.activity.Envelope(m))
+}
+
+func (b *batch) endActivity() {
+	failure := ""
+	if len(b.finished) < len(b.specs) {
+		failure = "given_up"
+	}
+	b.activity.End(failure)
 }
 
 func (b *batch) broadcast(ctx actor.Context, message any) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"pilothouse/lanes/proc"
 )
@@ -53,6 +54,8 @@ type PiHost struct {
 	Spares chan struct{}
 	// Pace keeps starts apart after a fight for pi's lock files.
 	Pace *Pace
+	// Metrics counts the children; nil counts nothing.
+	Metrics *Metrics
 }
 
 // Contended implements [Host].
@@ -101,7 +104,8 @@ func (h *PiHost) Start(ctx context.Context, spec Spec, traceparent string) (Chil
 		_ = os.RemoveAll(filepath.Dir(prompt))
 		return nil, err
 	}
-	return &piChild{Child: child, prompt: prompt}, nil
+	h.Metrics.childStarted()
+	return &piChild{Child: child, prompt: prompt, metrics: h.Metrics}, nil
 }
 
 // setEnv returns a copy of environ in which name has this value only: of two
@@ -153,11 +157,16 @@ func (h *PiHost) writePrompt(text string) (string, error) {
 // piChild removes its prompt file once it is gone.
 type piChild struct {
 	*proc.Child
-	prompt string
+	prompt  string
+	metrics *Metrics
+	ended   sync.Once
 }
 
 func (c *piChild) Wait() proc.Exit {
 	exit := c.Child.Wait()
-	_ = os.RemoveAll(filepath.Dir(c.prompt))
+	c.ended.Do(func() {
+		_ = os.RemoveAll(filepath.Dir(c.prompt))
+		c.metrics.childEnded(exit)
+	})
 	return exit
 }

@@ -42,11 +42,11 @@ type lane struct {
 // was spent stays spent. It belongs to the lane's actor until that has ended,
 // then to the batch.
 type history struct {
-	attempts    int
-	usage       pijson.Usage
-	turns       int
-	started     time.Time // carries the monotonic clock
-	traceparent string    // of Begin
+	attempts int
+	usage    pijson.Usage
+	turns    int
+	started  time.Time // carries the monotonic clock
+	activity Activity  // from Begin to the terminal record
 }
 
 func (h *history) add(v pijson.Verdict) {
@@ -118,8 +118,11 @@ func (l *lane) Receive(ctx actor.Context) {
 			l.work = nil
 			l.take(ctx, m.work.report)
 		}
-	case *actor.Stopping, *actor.Restarting:
+	case *actor.Restarting:
 		l.release()
+	case *actor.Stopping:
+		l.release()
+		l.abandon()
 	}
 }
 
@@ -143,7 +146,7 @@ func (l *lane) startWarm(ctx actor.Context) {
 		return
 	}
 	l.giveBack = giveBack
-	traceparent := traceparent(ctx)
+	traceparent := traceparent(MessageTrace(ctx))
 	l.spawn(ctx, func(ctx context.Context, _ *work) (report any) {
 		defer func() {
 			if recover() != nil {
@@ -163,7 +166,9 @@ func (l *lane) begin(ctx actor.Context) {
 		return
 	}
 	l.begun = true
-	l.history.traceparent = cmp.Or(traceparent(ctx), l.history.traceparent)
+	if !l.history.activity.Begun() { // else restarted after a panic
+		l.history.activity = BeginActivity(ctx, "lane", laneAttributes(l.spec)...)
+	}
 	if l.work == nil { // else the warm start reports first
 		l.attempt(ctx)
 	}
@@ -228,10 +233,12 @@ func (l *lane) attempt(ctx actor.Context) {
 		h.started = time.Now()
 	}
 	self, root := ctx.Self(), ctx.ActorSystem().Root
+	telemetry := telemetryOf(ctx.ActorSystem())
+	traced, trace := beginAttempt(h.activity.Context(), telemetry.Tracer, l.spec, h.attempts)
 	run := &attempt{
 		host: l.host, spec: l.spec, limits: l.limits,
 		deadline: h.started.Add(l.limits.Lane), budget: budget{l.limits, h.turns, h.usage},
-		number: h.attempts, traceparent: h.traceparent,
+		number: h.attempts, traceparent: traceparent(traced), trace: trace, metrics: telemetry.Metrics,
 	}
 	warm := l.warm
 	l.tell(ctx, pijson.Progress{Phase: PhaseStarting}, "")
@@ -276,6 +283,7 @@ func (l *lane) judge(ctx actor.Context, o outcome) {
 	if l.cancelled == nil {
 		remaining := l.limits.Lane - l.history.duration()
 		if delay, again := l.retries.next(o.verdict, l.history.attempts, remaining); again {
+			telemetryOf(ctx.ActorSystem()).Metrics.retried(o.verdict.Class)
 			l.tell(ctx, pijson.Progress{Phase: fmt.Sprintf("waiting: %s, next attempt in %s", o.verdict.Class, delay.Round(100*time.Millisecond))}, "")
 			l.spawn(ctx, func(ctx context.Context, _ *work) any {
 				due := time.NewTimer(delay)
@@ -307,8 +315,17 @@ func (l *lane) cancel(ctx actor.Context, m Cancel) {
 }
 
 func (l *lane) finish(ctx actor.Context) {
-	ctx.Send(ctx.Parent(), Finished{l.result()})
+	result := l.result()
+	endLane(l.history.activity, result)
+	ctx.Send(ctx.Parent(), Finished{result})
 	ctx.Stop(ctx.Self())
+}
+
+// abandon ends the span of a lane that stops without a report of its own.
+func (l *lane) abandon() {
+	r := l.history.result(l.spec.ID)
+	r.Status, r.Error = Failed, &Failure{Class: pijson.ClassInternal}
+	endLane(l.history.activity, r)
 }
 
 // result is the record of the lane after its last attempt. A lane that was
@@ -379,12 +396,4 @@ func endChild(child Child) {
 	child.Terminate()
 	defer child.Wait()
 	_, _ = io.Copy(io.Discard, child.Stdout())
-}
-
-// traceparent is the W3C trace context of the message at hand, "" without one.
-func traceparent(ctx actor.Context) string {
-	if header := ctx.MessageHeader(); header != nil {
-		return header.Get("traceparent")
-	}
-	return ""
 }

@@ -14,6 +14,8 @@ type Spec struct {
 	ID string `json:"laneId"`
 	// Name is the child's name in ledgers and logs.
 	Name string `json:"name"`
+	// Role is what the lane is for; it labels metrics and traces and decides nothing.
+	Role string `json:"role,omitempty"`
 	// Dir is the child's working directory, absolute.
 	Dir string `json:"dir"`
 	// Model is an exact provider/model selector; empty inherits what pi chooses.

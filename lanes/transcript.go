@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -57,13 +56,12 @@ type openBlock struct {
 	written bool
 }
 
-// openTranscript appends to the transcript at path; "" spools nothing.
+// openTranscript appends to the transcript at path; "" spools nothing. The directory is
+// there or there is no transcript: made again, it would be left where a repository
+// was before it was moved (faults F91).
 func openTranscript(path string, attempt int) *transcript {
 	t := &transcript{attempt: attempt, open: map[int]*openBlock{}}
 	if path == "" {
-		return t
-	}
-	if t.err = os.MkdirAll(filepath.Dir(path), 0o700); t.err != nil {
 		return t
 	}
 	t.file, t.err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -3,7 +3,9 @@ package lanes_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +22,7 @@ import (
 // lines of the transcript.
 func transcribed(t *testing.T, script lanestest.Script) (lanes.Result, []lanes.TranscriptEntry) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "made", "for", "it.jsonl")
+	path := filepath.Join(t.TempDir(), "it.jsonl")
 	s := spec("general")
 	s.Transcript = path
 	r := theResult(t, begin(t, lanestest.NewHost(t, script), nil, s))
@@ -251,7 +253,11 @@ func TestATranscriptThatCannotBeWrittenCostsOnlyANote(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a-file")
 	write(t, file, "", 0o600)
-	paths := map[string]string{"its folder is a file": filepath.Join(file, "t.jsonl"), "it is a folder": t.TempDir()}
+	gone := filepath.Join(t.TempDir(), "gone")
+	paths := map[string]string{
+		"its folder is a file": filepath.Join(file, "t.jsonl"), "it is a folder": t.TempDir(),
+		"its folder is not there": filepath.Join(gone, "t.jsonl"),
+	}
 	if _, err := os.Stat("/dev/full"); err == nil {
 		paths["the disk is full"] = "/dev/full"
 	}
@@ -266,6 +272,9 @@ func TestATranscriptThatCannotBeWrittenCostsOnlyANote(t *testing.T) {
 			}
 			if len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "the transcript is not complete: ") {
 				t.Errorf("notes %q", r.Notes)
+			}
+			if _, err := os.Lstat(gone); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a folder was made: %v", err)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package pijson
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -179,7 +178,7 @@ var patterns = []pattern{
 // statusAtStart finds an HTTP status at the beginning of a line, as in `429: {…}`,
 // `401 Incorrect API key` or `Error: 503`, and one announced by a word. A number in
 // the margin of a source listing, as in `500 | const x`, is none.
-var statusAtStart = regexp.MustCompile(
+var statusAtStart = lazily(
 	`(?m)^(?:error:?\s*)?([45]\d\d)(?::|\s+[\pL{"<(\[]|\s*$)|\b(?:http|status|status code|code)[ :=]{1,2}([45]\d\d)\b`)
 
 // Classify finds the class of a provider's error message or of a child's standard
@@ -187,7 +186,7 @@ var statusAtStart = regexp.MustCompile(
 func Classify(text string) Class {
 	lower := strings.ToLower(text)
 	status := 0
-	if m := statusAtStart.FindStringSubmatch(lower); m != nil {
+	if m := statusAtStart().FindStringSubmatch(lower); m != nil {
 		status, _ = strconv.Atoi(m[1] + m[2])
 	}
 	for _, p := range patterns {
@@ -205,7 +204,7 @@ func Classify(text string) Class {
 	return ClassUnknown
 }
 
-var retryAfter = regexp.MustCompile(`(?i)(?:retry[-_ ]?after|(?:re)?try(?: again)? in|retrydelay)["':=\s]*(\d{1,9}(?:\.\d{1,9})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\b`)
+var retryAfter = lazily(`(?i)(?:retry[-_ ]?after|(?:re)?try(?: again)? in|retrydelay)["':=\s]*(\d{1,9}(?:\.\d{1,9})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\b`)
 
 // maxRetryAfter bounds the wait that a provider's text can ask for.
 const maxRetryAfter = 24 * time.Hour
@@ -213,7 +212,7 @@ const maxRetryAfter = 24 * time.Hour
 // RetryAfter finds the wait that a provider asks for in its error text, such as
 // "Retry-After: 3" or "try again in 1.5s". It is 0 when there is none.
 func RetryAfter(text string) time.Duration {
-	m := retryAfter.FindStringSubmatch(text)
+	m := retryAfter().FindStringSubmatch(text)
 	if m == nil {
 		return 0
 	}

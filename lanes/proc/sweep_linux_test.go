@@ -137,6 +137,10 @@ func TestSweepEndsNoProcessThatIsNotProven(t *testing.T) {
 			if err := os.WriteFile(file, text, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			seen, err := proc.Look(dir)
+			if diff := cmp.Diff(proc.Leftovers{Alive: tc.want.Alive, Left: tc.want.Closed, Unclear: tc.want.Kept}, seen); diff != "" || err != nil {
+				t.Errorf("a look (-want +got): %s, %v", diff, err)
+			}
 			report, err := proc.Sweep(dir, nil)
 			if diff := cmp.Diff(tc.want, report, elsewhere); diff != "" || err != nil {
 				t.Errorf("report (-want +got): %s, %v", diff, err)
@@ -171,6 +175,14 @@ func TestSweepCopesWithDamagedFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	before := files(t, dir)
+	seen, err := proc.Look(dir)
+	if diff := cmp.Diff(proc.Leftovers{Left: 1, Unclear: 4}, seen); diff != "" || err != nil {
+		t.Errorf("a look (-want +got): %s, %v", diff, err)
+	}
+	if diff := cmp.Diff(before, files(t, dir)); diff != "" {
+		t.Errorf("a look changed files: %s", diff)
+	}
 	var log bytes.Buffer
 	report, err := proc.Sweep(dir, slog.New(slog.NewTextHandler(&log, nil)))
 	if diff := cmp.Diff(proc.SweepReport{Kept: 4, Closed: 1}, report, elsewhere); diff != "" || err != nil {
@@ -188,8 +200,14 @@ func TestSweepCopesWithDamagedFolders(t *testing.T) {
 	if diff := cmp.Diff(proc.SweepReport{}, report, elsewhere); diff != "" || err != nil {
 		t.Errorf("a missing folder: %s, %v", diff, err)
 	}
+	if seen, err := proc.Look(filepath.Join(dir, "missing")); seen != (proc.Leftovers{}) || err != nil {
+		t.Errorf("a look at a missing folder: %+v, %v", seen, err)
+	}
 	if _, err := proc.Sweep(filepath.Join(dir, "notes.txt"), nil); err == nil {
 		t.Error("a file as folder is no error")
+	}
+	if _, err := proc.Look(filepath.Join(dir, "notes.txt")); err == nil {
+		t.Error("a look at a file as folder is no error")
 	}
 }
 
