@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strconv"
 
@@ -49,17 +48,18 @@ func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req A
 	if err := set.CheckAnalysis(req.Model.Answered); err != nil {
 		return destination{}, err
 	}
-	run, language, err := activeRun(root)
+	run, language, err := s.activeRun(req.ID, root)
 	if err != nil {
 		return destination{}, err
 	}
 	a := &assignment{
-		caller: caller, runID: adHocRun, role: actors.RefAnalyst, model: req.Model.model(set), notices: notices,
+		caller: caller, session: req.ID, runID: adHocRun, role: actors.RefAnalyst, model: req.Model.model(set), notices: notices,
 		roundID: "refs-r" + strconv.FormatInt(s.clock.next().UnixMilli(), 36), stored: map[string]string{},
 	}
 	rounds, key := root.AdHoc(), runKey{root.Dir, adHocRun + "-" + a.roundID}
 	if run != nil {
 		a.runID, rounds, key = run.ID, run.RoundDir(), runKey{root.Dir, run.ID}
+		a.notices = append(a.notices, lostNotices(*run, "")...)
 	}
 	if a.host, err = s.host(req.Session, root); err != nil {
 		return destination{}, err
@@ -70,14 +70,14 @@ func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req A
 	if err != nil {
 		return destination{}, err
 	}
-	transcribe(root, a.runID, a.roundID, a.lanes)
+	s.transcribe(root, a.runID, a.roundID, a.lanes)
 	a.full = filepath.Join(rounds.Reviews, "reviews")
 	a.record = store.RoundRecord{RoundID: a.roundID, Role: string(a.role), Model: a.model, Context: req.Context, StartedAt: s.now()}
 	for _, lane := range a.lanes {
 		a.order = append(a.order, lane.Spec.ID)
 		a.record.Lanes = append(a.record.Lanes, queuedLane(lane))
 	}
-	return destination{run: key, message: startRound{a}, spawn: newRun(s, run, rounds, req.ID)}, nil
+	return destination{run: key, session: req.ID, message: startRound{a}, spawn: newRun(s, run, rounds)}, nil
 }
 
 // references checks the request's references and makes their paths absolute.
@@ -107,15 +107,12 @@ func references(req AnalyzeRequest) ([]actors.Reference, error) {
 	return refs, nil
 }
 
-// activeRun finds the run that the workspace points to, if it is not over, and
-// its language.
-func activeRun(root store.Root) (*store.RunDir, string, error) {
-	dir, found, err := root.Active()
-	if err != nil {
-		return nil, "", fmt.Errorf("find the active run: %w", err)
-	}
-	if !found {
-		return nil, "", nil
+// activeRun finds the run that a session works on, if it is not over, and its
+// language.
+func (s *services) activeRun(sessionID string, root store.Root) (*store.RunDir, string, error) {
+	dir, found, err := s.bindings.current(sessionID, root)
+	if err != nil || !found {
+		return nil, "", err
 	}
 	run, err := dir.Load()
 	switch {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,8 @@ import (
 // chosen, nothing is started.
 type assignment struct {
 	caller  *actor.PID
+	asked   context.Context // has the trace of the call, from when the run has it
+	session string
 	runID   string // "adhoc" without a run
 	roundID string
 	role    actors.Role
@@ -99,13 +102,19 @@ func (s *services) host(session Session, root store.Root) (lanes.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lanes.PiHost{Spawner: spawner, Command: command, Environ: session.Environ, Scratch: scratch, Spares: s.spares, Pace: &s.pace}, nil
+	return &lanes.PiHost{
+		Spawner: spawner, Command: command, Environ: session.Environ, Scratch: scratch, Spares: s.spares, Pace: &s.pace, Metrics: s.metrics.ofLanes(),
+	}, nil
 }
 
-// transcribe names the file that each lane's transcript goes to. Transcripts are a
-// cache: they may be deleted at any time.
-func transcribe(root store.Root, runID, roundID string, planned []actors.Lane) {
-	dir := filepath.Join(root.Dir, "cache", "pilothouse", "transcripts", runID)
+// transcribe names the file that each lane's transcript goes to. Where there can be
+// none, lanes work without.
+func (s *services) transcribe(root store.Root, runID, roundID string, planned []actors.Lane) {
+	dir, err := root.MakeTranscriptDir(runID)
+	if err != nil {
+		s.logger.Warn("lanes have no transcripts", "run", runID, "error", err)
+		return
+	}
 	for i := range planned {
 		planned[i].Spec.Transcript = filepath.Join(dir, roundID+"__"+planned[i].Spec.ID+".jsonl")
 	}

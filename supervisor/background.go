@@ -22,8 +22,8 @@ func newBackground() *background {
 	return &background{ctx: ctx, cancel: cancel}
 }
 
-// do runs work and sends its result to the actor that asked, with the message
-// headers of the message at hand, so that a trace goes on. A panic in work
+// do runs work and sends its result, unless it is nil, to the actor that asked, with
+// the message headers of the message at hand, so that a trace goes on. A panic in work
 // arrives as workPanicked and is raised again inside the actor, where its
 // supervisor deals with it.
 func (b *background) do(ctx actor.Context, work func(context.Context) any) {
@@ -34,7 +34,11 @@ func (b *background) do(ctx actor.Context, work func(context.Context) any) {
 	}
 	b.wg.Go(func() {
 		var message any
-		defer func() { root.Send(self, &actor.MessageEnvelope{Header: header, Message: message}) }()
+		defer func() {
+			if message != nil {
+				root.Send(self, &actor.MessageEnvelope{Header: header, Message: message})
+			}
+		}()
 		defer func() {
 			if reason := recover(); reason != nil {
 				message = workPanicked{fmt.Sprintf("%v\n%s", reason, debug.Stack())}

@@ -20,8 +20,14 @@ type beginRound struct {
 }
 
 func (c *beginRound) store(f *files) error {
+	if err := f.occupy(c.record.RoundID); err != nil {
+		return err
+	}
 	f.records[c.record.RoundID] = &c.record
-	return f.rounds.SaveRound(c.record)
+	if err := f.rounds.SaveRound(c.record); err != nil {
+		return errors.Join(err, f.vacate(c.record.RoundID))
+	}
+	return nil
 }
 
 func (c *beginRound) reduce(now time.Time) store.Change {
@@ -123,7 +129,10 @@ func (c *endRound) store(f *files) error {
 	record := f.records[c.roundID]
 	delete(f.records, c.roundID)
 	record.CompletedAt = f.now()
-	return f.rounds.SaveRound(*record)
+	if err := f.rounds.SaveRound(*record); err != nil {
+		return err
+	}
+	return f.vacate(c.roundID)
 }
 
 func (*endRound) reduce(time.Time) store.Change { return nil }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"pilothouse/lanes"
 	"pilothouse/store"
 )
 
@@ -44,7 +45,9 @@ type checkpoint struct {
 	work    *background
 	files   *files
 	lease   *store.Lease
+	metrics *metrics
 	waiting []change
+	asked   []context.Context // the traces of those that wait
 	writing bool
 }
 
@@ -54,7 +57,7 @@ func (c *checkpoint) Receive(ctx actor.Context) {
 	case fence:
 		c.lease = m.lease
 	case commit:
-		c.waiting = append(c.waiting, m.change)
+		c.waiting, c.asked = append(c.waiting, m.change), append(c.asked, lanes.MessageTrace(ctx))
 		c.writeNext(ctx)
 	case written:
 		c.writing = false
@@ -74,18 +77,33 @@ func (c *checkpoint) writeNext(ctx actor.Context) {
 		return
 	}
 	group, lease, files := c.waiting, c.lease, c.files
-	c.waiting, c.writing = nil, true
-	c.work.do(ctx, func(context.Context) any { return written{files.write(group, lease)} })
+	activity := beginWrite(ctx, c.asked)
+	c.waiting, c.asked, c.writing = nil, nil, true
+	c.work.do(ctx, func(context.Context) any {
+		began := time.Now()
+		results := files.write(group, lease)
+		c.metrics.written(results, time.Since(began), activity.SpanContext())
+		endWrite(activity, results)
+		return written{results}
+	})
 }
 
 // files are the durable files of one run, or of an ad hoc round without one. Only
 // the write at work touches them.
 type files struct {
-	run     *store.RunDir // nil for an ad hoc round
-	rounds  store.RoundDir
-	records map[string]*store.RoundRecord // of the open rounds, by id
-	now     func() time.Time
-	logger  *slog.Logger
+	run      *store.RunDir // nil for an ad hoc round
+	rounds   store.RoundDir
+	records  map[string]*store.RoundRecord // of the open rounds, by id
+	occupied map[string]*store.Lease       // of open rounds without a run, by id
+	now      func() time.Time
+	logger   *slog.Logger
+}
+
+func newFiles(run *store.RunDir, rounds store.RoundDir, now func() time.Time, logger *slog.Logger) *files {
+	return &files{
+		run: run, rounds: rounds, now: now, logger: logger,
+		records: map[string]*store.RoundRecord{}, occupied: map[string]*store.Lease{},
+	}
 }
 
 // write makes a group of changes durable and says what became of each. A change

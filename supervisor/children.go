@@ -17,6 +17,7 @@ type children struct {
 	dir      string // notes for the sweep, "" keeps none
 	noCgroup bool
 	logger   *slog.Logger
+	metrics  *metrics
 	sweep    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -53,6 +54,7 @@ func (c *children) sweepLeftovers() {
 	if err != nil {
 		c.logger.Warn("children of an earlier process not swept", "error", err)
 	}
+	c.metrics.swept(report.Killed)
 	if report.Killed > 0 {
 		c.logger.Info("children of an earlier process ended", "processes", report.Killed)
 	}

@@ -1,6 +1,11 @@
 package supervisor
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"pilothouse/store"
+)
 
 // InputError says what is wrong with a call's input: a flag, a path, an id. It
 // is the caller's to mend; nothing was started.
@@ -10,6 +15,15 @@ func (e *InputError) Error() string { return e.Message }
 
 func inputErrorf(format string, args ...any) error {
 	return &InputError{fmt.Sprintf(format, args...)}
+}
+
+// noRunError says what is wrong with the name of a run, as the caller spells it. It is
+// the caller's to mend when there is no such run, and not when it cannot be looked up.
+func noRunError(name, runID string, err error) error {
+	if errors.Is(err, store.ErrNoRun) || errors.Is(err, store.ErrBadRunID) {
+		return inputErrorf("%s %s: %v; `pilothouse runs` lists what there is", name, runID, err)
+	}
+	return fmt.Errorf("%s %s: %w", name, runID, err)
 }
 
 // CancelledError ends a call that was cancelled before its round started.

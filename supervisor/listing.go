@@ -24,6 +24,9 @@ type RunInfo struct {
 	Active      bool            `json:"active,omitempty"`
 	// Owner names who works on the run now, "" for nobody.
 	Owner string `json:"owner,omitempty"`
+	// Lost are the rounds of an unfinished run whose lanes a pilothouse that is gone
+	// left behind, and that can be run again.
+	Lost []LostRound `json:"lost,omitempty"`
 	// Problem says what cannot be read of the run; the rest of it is shown.
 	Problem string `json:"problem,omitempty"`
 }
@@ -39,20 +42,33 @@ type RunDetail struct {
 	Reviews string `json:"reviews"`
 }
 
-// Runs lists the runs of a workspace, newest first. Runs that cannot be read are
+// Runs lists all runs of a workspace, newest first. Runs that cannot be read are
 // listed with their problem.
 func (s *System) Runs(ctx context.Context, session Session) ([]RunInfo, error) {
-	value, err := s.ask(ctx, nil, func(*actor.PID) prepare {
-		return func(work context.Context) (destination, error) {
-			value, err := listRuns(work, session.Workdir)
-			return destination{value: value}, err
-		}
-	})
-	runs, _ := value.([]RunInfo)
+	runs, _, err := s.RecentRuns(ctx, session, 0)
 	return runs, err
 }
 
-// Show describes one run; runID "" is the active one.
+// RecentRuns is [System.Runs] for the newest runs only, no more than limit, and tells
+// how many more there are. Only those listed are read. A limit of 0 is none.
+func (s *System) RecentRuns(ctx context.Context, session Session, limit int) (_ []RunInfo, more int, _ error) {
+	value, err := s.ask(ctx, nil, func(*actor.PID) prepare {
+		return func(work context.Context) (destination, error) {
+			value, err := listRuns(work, session.Workdir, limit)
+			return destination{value: value}, err
+		}
+	})
+	list, _ := value.(runList)
+	return list.runs, list.more, err
+}
+
+type runList struct {
+	runs []RunInfo
+	more int // that were left out
+}
+
+// Show describes one run; runID "" is the active one, "adhoc" stands for all rounds
+// that belong to no run.
 func (s *System) Show(ctx context.Context, session Session, runID string) (RunDetail, error) {
 	value, err := s.ask(ctx, nil, func(*actor.PID) prepare {
 		return func(work context.Context) (destination, error) {
@@ -64,29 +80,55 @@ func (s *System) Show(ctx context.Context, session Session, runID string) (RunDe
 	return detail, err
 }
 
-func listRuns(ctx context.Context, workdir string) ([]RunInfo, error) {
+func listRuns(ctx context.Context, workdir string, limit int) (runList, error) {
 	root, err := store.Find(ctx, workdir)
 	if err != nil {
-		return nil, err
+		return runList{}, err
 	}
-	summaries, err := root.Runs()
+	ids, err := root.RunIDs()
 	if err != nil {
-		return nil, err
+		return runList{}, err
+	}
+	var list runList
+	if limit > 0 {
+		list.more = max(0, len(ids)-limit)
 	}
 	active, _, _ := root.Active() // a pointer that cannot be read points nowhere
-	infos := make([]RunInfo, 0, len(summaries))
-	for _, summary := range slices.Backward(summaries) {
-		info, _ := describe(summary)
-		info.Active = summary.Dir.ID == active.ID
-		infos = append(infos, info)
+	list.runs = make([]RunInfo, 0, len(ids)-list.more)
+	for _, id := range slices.Backward(ids[list.more:]) {
+		summary, ok := root.Summary(id)
+		if !ok { // removed meanwhile
+			continue
+		}
+		info, cp, state := describe(summary)
+		info.Active = id == active.ID
+		if !info.Status.Terminal() && mayHaveLost(cp, state) {
+			var err error
+			if _, info.Lost, err = toldRounds(summary.Dir, &cp); err != nil {
+				info.Problem = join(info.Problem, err.Error())
+			}
+		}
+		list.runs = append(list.runs, info)
 	}
-	return infos, nil
+	return list, nil
+}
+
+// mayHaveLost tells whether it is worth to look at the rounds of a run: its owner is
+// dead, or a review has lanes that are not complete. Lost references of a run that
+// has had another owner since are only seen by [System.Show].
+func mayHaveLost(cp store.Checkpoint, state store.OwnerState) bool {
+	return state == store.OwnerDead || slices.ContainsFunc(cp.ReviewRounds, func(round store.ReviewRound) bool {
+		return !round.Consolidated && slices.ContainsFunc(round.Lanes, func(lane store.ReviewLane) bool { return lane.Status != store.LaneComplete })
+	})
 }
 
 func showRun(ctx context.Context, workdir, runID string) (RunDetail, error) {
 	root, err := store.Find(ctx, workdir)
 	if err != nil {
 		return RunDetail{}, err
+	}
+	if runID == adHocRun {
+		return showAdHoc(root)
 	}
 	active, found, err := root.Active()
 	if err != nil && runID == "" {
@@ -104,22 +146,36 @@ func showRun(ctx context.Context, workdir, runID string) (RunDetail, error) {
 	}
 	summary := store.RunSummary{Dir: dir}
 	summary.Run, summary.Err = dir.Load()
-	info, cp := describe(summary)
+	info, cp, _ := describe(summary)
 	info.Active = dir.ID == active.ID
-	detail := RunDetail{
-		RunInfo: info, RequestText: summary.Run.RequestText,
-		Plan: cp.Plan, NextAction: cp.NextAction, Reviews: dir.RoundDir().Reviews,
-	}
-	rounds, err := dir.RoundDir().Rounds()
+	rounds, lost, err := toldRounds(dir, &cp)
 	if err != nil {
-		detail.Problem = join(detail.Problem, err.Error())
+		info.Problem = join(info.Problem, err.Error())
 	}
-	detail.Rounds = slices.Concat([]store.RoundRecord{}, rounds)
+	if !info.Status.Terminal() {
+		info.Lost = lost
+	}
+	return RunDetail{
+		RunInfo: info, RequestText: summary.Run.RequestText, Plan: cp.Plan, NextAction: cp.NextAction,
+		Rounds: slices.Concat([]store.RoundRecord{}, rounds), Reviews: dir.RoundDir().Reviews,
+	}, nil
+}
+
+// showAdHoc describes the rounds that belong to no run as if they were one.
+func showAdHoc(root store.Root) (RunDetail, error) {
+	rounds, err := toldAdHoc(root.AdHoc())
+	detail := RunDetail{
+		RunInfo: RunInfo{RunID: adHocRun}, Rounds: slices.Concat([]store.RoundRecord{}, rounds), Reviews: root.AdHoc().Reviews,
+	}
+	if err != nil {
+		detail.Problem = err.Error()
+	}
 	return detail, nil
 }
 
-// describe reads what a listing shows of a run, and its checkpoint.
-func describe(summary store.RunSummary) (RunInfo, store.Checkpoint) {
+// describe reads what a listing shows of a run, with its checkpoint and the state of
+// its owner, which is empty when that cannot be read.
+func describe(summary store.RunSummary) (RunInfo, store.Checkpoint, store.OwnerState) {
 	run := summary.Run
 	info := RunInfo{
 		RunID: summary.Dir.ID, Status: run.Status, Skill: run.Skill, Topic: run.Topic,
@@ -135,12 +191,14 @@ func describe(summary store.RunSummary) (RunInfo, store.Checkpoint) {
 	case !errors.Is(err, store.ErrNoCheckpoint):
 		info.Problem = join(info.Problem, err.Error())
 	}
-	if owner, state, err := summary.Dir.Owner(); err != nil {
+	owner, state, err := summary.Dir.Owner()
+	switch {
+	case err != nil:
 		info.Problem = join(info.Problem, err.Error())
-	} else if state == store.OwnerAlive {
+	case state == store.OwnerAlive:
 		info.Owner = fmt.Sprintf("process %d on %s", owner.PID, owner.Host)
 	}
-	return info, cp
+	return info, cp, state
 }
 
 func join(a, b string) string {

@@ -2,7 +2,9 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -11,7 +13,7 @@ import (
 
 // Messages of the ownership actor: run → ownership and back.
 type (
-	acquire struct{}
+	acquire struct{ session string }
 	// acquired answers acquire; the lease fences every durable write.
 	acquired struct{ lease *store.Lease }
 	// refused answers acquire when another owner is alive or cannot be judged.
@@ -19,15 +21,29 @@ type (
 	release struct{}
 	// released answers release, also when there was nothing to release.
 	released struct{ err error }
+	// lost comes unasked: somebody else has the run now.
+	lost struct {
+		lease *store.Lease
+		err   error
+	}
 )
 
-// ownership holds the owner.json of one run. It acquires on demand and releases
-// when told, and at its end if the run could not tell it any more.
+// ownerCheck is how often owner.json is looked at while a run is held. A run whose
+// lanes think for an hour writes nothing for an hour; it should not work on for two
+// owners any longer than this.
+const ownerCheck = 3 * time.Second
+
+// ownership holds the owner.json of one run. It acquires on demand, watches what it
+// holds and releases when told, and at its end if the run could not tell it any more.
 type ownership struct {
 	work    *background
 	dir     store.RunDir
-	session string
+	check   time.Duration // between two looks at owner.json
 	held    held
+	unwatch context.CancelFunc // ends the watch, nil while there is none
+
+	giveUp    context.CancelFunc // of the acquisition under way, nil while there is none
+	releasing bool               // release came before that was over
 }
 
 // held is the lease between the goroutine that acquires it and the actor. When the
@@ -62,31 +78,39 @@ func (h *held) take(over bool) *store.Lease {
 func (o *ownership) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case acquire:
-		o.work.do(ctx, func(work context.Context) any {
-			lease, err := o.dir.Acquire(work, o.session)
+		acquiring, giveUp := context.WithCancel(o.work.ctx)
+		o.giveUp = giveUp
+		o.work.do(ctx, func(context.Context) any {
+			lease, err := o.dir.Acquire(acquiring, m.session)
 			if err != nil {
 				return refused{err}
 			}
 			if !o.held.put(lease) {
-				_, err := lease.Release()
-				return released{err}
+				_, _ = lease.Release() // the actor is gone; another may have its name by now
+				return nil
 			}
 			return acquired{lease}
 		})
 	case acquired:
-		ctx.Send(ctx.Parent(), m)
-	case refused:
-		ctx.Send(ctx.Parent(), m)
-	case release:
-		lease := o.held.take(false)
-		if lease == nil {
-			ctx.Send(ctx.Parent(), released{})
+		if o.acquisitionOver(ctx) {
 			return
 		}
-		o.work.do(ctx, func(context.Context) any {
-			_, err := lease.Release()
-			return released{err}
-		})
+		o.watch(ctx, m.lease)
+		ctx.Send(ctx.Parent(), m)
+	case refused:
+		if o.acquisitionOver(ctx) {
+			return
+		}
+		ctx.Send(ctx.Parent(), m)
+	case lost:
+		ctx.Send(ctx.Parent(), m)
+	case release:
+		if o.giveUp != nil {
+			o.giveUp()
+			o.releasing = true
+			return
+		}
+		o.release(ctx)
 	case released:
 		ctx.Send(ctx.Parent(), m)
 	case workPanicked:
@@ -95,8 +119,76 @@ func (o *ownership) Receive(ctx actor.Context) {
 		// The orderly way is release. This is the way out after a crash of the
 		// run's actor: an owner file left behind would lock the run until this
 		// process ends.
+		o.endWatch()
+		if o.giveUp != nil {
+			o.giveUp()
+		}
 		if lease := o.held.take(true); lease != nil {
 			_, _ = lease.Release()
+		}
+	}
+}
+
+// acquisitionOver is true when the run has been told to be released meanwhile. It
+// lives on until then: what is still under way would give up the run of its
+// successor, which has its name and, in the same session, its lease.
+func (o *ownership) acquisitionOver(ctx actor.Context) bool {
+	o.giveUp()
+	o.giveUp = nil
+	if o.releasing {
+		o.release(ctx)
+	}
+	return o.releasing
+}
+
+func (o *ownership) release(ctx actor.Context) {
+	o.endWatch()
+	lease := o.held.take(false)
+	if lease == nil {
+		ctx.Send(ctx.Parent(), released{})
+		return
+	}
+	o.work.do(ctx, func(context.Context) any {
+		_, err := lease.Release()
+		return released{err}
+	})
+}
+
+// watch looks at owner.json until the lease is lost or given back.
+func (o *ownership) watch(ctx actor.Context, lease *store.Lease) {
+	o.endWatch()
+	watching, end := context.WithCancel(o.work.ctx)
+	o.unwatch = end
+	o.work.do(ctx, func(context.Context) any {
+		if err := untilLost(watching, lease, o.check); err != nil {
+			return lost{lease, err}
+		}
+		return nil
+	})
+}
+
+func (o *ownership) endWatch() {
+	if o.unwatch != nil {
+		o.unwatch()
+		o.unwatch = nil
+	}
+}
+
+// untilLost returns the *store.LostOwnerError of a lease that does not count any more,
+// or nil when ctx ends first. A look that fails otherwise proves nothing; the next
+// write tells what is wrong.
+func untilLost(ctx context.Context, lease *store.Lease, every time.Duration) error {
+	due := time.NewTicker(every) // of the monotonic clock
+	defer due.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-due.C:
+		}
+		var lost *store.LostOwnerError
+		if err := lease.Assert(); errors.As(err, &lost) {
+			return err
 		}
 	}
 }

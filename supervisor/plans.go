@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -126,8 +125,7 @@ func (s *services) preparePlans(ctx context.Context, caller *actor.PID, session 
 		value, err := showConfig(ctx, workdir)
 		return destination{value: value}, err
 	case "start-run":
-		value, err := s.startRunAction(ctx, workdir, p)
-		return destination{value: value}, err
+		return s.startRunAction(ctx, caller, session, p)
 	}
 	prepareChange, known := runActions[p.Action]
 	if !known {
@@ -137,7 +135,7 @@ func (s *services) preparePlans(ctx context.Context, caller *actor.PID, session 
 	if err != nil {
 		return destination{}, err
 	}
-	run, err := runOf(root, p)
+	run, err := s.runOf(session.ID, root, p)
 	if err != nil {
 		return destination{}, err
 	}
@@ -145,29 +143,29 @@ func (s *services) preparePlans(ctx context.Context, caller *actor.PID, session 
 	if err != nil {
 		return destination{}, err
 	}
-	change.caller = caller
+	change.caller, change.session = caller, session.ID
 	return destination{
-		run: runKey{root.Dir, run.ID}, message: planCommit{caller, change},
-		spawn: newRun(s, &run, run.RoundDir(), session.ID),
+		run: runKey{root.Dir, run.ID}, session: session.ID, message: planCommit{caller, change},
+		spawn: newRun(s, &run, run.RoundDir()),
 	}, nil
 }
 
 // runOf finds the run of an action: the one named, else, for record-checkpoint,
-// the active one.
-func runOf(root store.Root, p PlansAction) (store.RunDir, error) {
+// the one that the session works on.
+func (s *services) runOf(sessionID string, root store.Root, p PlansAction) (store.RunDir, error) {
 	if p.RunID != "" {
 		run, err := root.Run(p.RunID)
 		if err != nil {
-			return store.RunDir{}, inputErrorf("runId %s: %v; `pilothouse runs` lists what there is", p.RunID, err)
+			return store.RunDir{}, noRunError("runId", p.RunID, err)
 		}
 		return run, nil
 	}
 	if p.Action != "record-checkpoint" {
 		return store.RunDir{}, inputErrorf("%s needs runId", p.Action)
 	}
-	run, found, err := root.Active()
+	run, found, err := s.bindings.current(sessionID, root)
 	if err != nil {
-		return store.RunDir{}, fmt.Errorf("find the active run: %w", err)
+		return store.RunDir{}, err
 	}
 	if !found {
 		return store.RunDir{}, inputErrorf("there is no active run; name one with runId")
@@ -311,26 +309,36 @@ func setRole(p PlansAction, now string) (func(*store.Config) error, error) {
 	}, nil
 }
 
-func (s *services) startRunAction(ctx context.Context, workdir string, p PlansAction) (StartRunResult, error) {
+// startRunAction makes a run, which a session holds from then on.
+func (s *services) startRunAction(ctx context.Context, caller *actor.PID, session Session, p PlansAction) (destination, error) {
 	if err := needs(p.Action, param{"topic", p.Topic}, param{"skill", p.Skill}, param{"requestText", p.RequestText}); err != nil {
-		return StartRunResult{}, err
+		return destination{}, err
 	}
-	root, notices, err := store.Ensure(ctx, workdir)
+	root, notices, err := store.Ensure(ctx, session.Workdir)
 	if err != nil {
-		return StartRunResult{}, err
+		return destination{}, err
 	}
 	run, more, err := store.StartRun(root, store.StartRunRequest{Topic: p.Topic, Skill: p.Skill, RequestText: p.RequestText}, s.now())
 	if err != nil {
-		return StartRunResult{}, err
+		return destination{}, err
 	}
 	dir, err := root.Run(run.RunID)
 	if err != nil {
-		return StartRunResult{}, err
+		return destination{}, err
 	}
 	if _, err := dir.CreateCheckpoint(s.now()); err != nil {
-		return StartRunResult{}, err
+		return destination{}, err
 	}
-	return StartRunResult{Run: run, Notices: append(append([]string{}, notices...), more...)}, nil
+	result := StartRunResult{Run: run, Notices: append(append([]string{}, notices...), more...)}
+	if session.ID == "" { // a command line, which is over now
+		return destination{value: result}, nil
+	}
+	s.bindings.bind(session.ID, dir)
+	taken := &planChange{caller: caller, session: session.ID, files: func(*files) (any, error) { return result, nil }}
+	return destination{
+		run: runKey{root.Dir, dir.ID}, session: session.ID, message: planCommit{caller, taken},
+		spawn: newRun(s, &dir, dir.RoundDir()),
+	}, nil
 }
 
 // planCommit asks a run for a change that a `plans` action makes: registry → run.
@@ -341,10 +349,11 @@ type planCommit struct {
 
 // planChange is the change of one `plans` action. Its result becomes the reply.
 type planChange struct {
-	caller *actor.PID
-	files  func(f *files) (any, error) // nil when the checkpoint is all that changes
-	step   func(now time.Time) store.Change
-	result any
+	caller  *actor.PID
+	session string
+	files   func(f *files) (any, error) // nil when the checkpoint is all that changes
+	step    func(now time.Time) store.Change
+	result  any
 }
 
 func (c *planChange) store(f *files) (err error) {

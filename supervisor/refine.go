@@ -76,17 +76,18 @@ func (s *services) prepareRefine(ctx context.Context, caller *actor.PID, req Ref
 			return destination{}, err
 		}
 		run, notices = &started, append(notices, more...)
+		s.bindings.bind(req.ID, started)
 	}
 	a := &assignment{
-		caller: caller, runID: run.ID, roundID: wanted.roundID, role: wanted.role, target: wanted.target,
-		model: req.Model.model(set), host: host, notices: notices, stored: map[string]string{},
+		caller: caller, session: req.ID, runID: run.ID, roundID: wanted.roundID, role: wanted.role, target: wanted.target,
+		model: req.Model.model(set), host: host, notices: append(notices, lostNotices(*run, wanted.roundID)...), stored: map[string]string{},
 		full: filepath.Join(run.Dir, "reviews"),
 	}
 	if err := s.planRound(a, *run, config, req, wanted, plan, earlier); err != nil {
 		return destination{}, err
 	}
 	return destination{
-		run: runKey{root.Dir, run.ID}, message: startRound{a}, spawn: newRun(s, run, run.RoundDir(), req.ID),
+		run: runKey{root.Dir, run.ID}, session: req.ID, message: startRound{a}, spawn: newRun(s, run, run.RoundDir()),
 	}, nil
 }
 
@@ -161,7 +162,7 @@ func findRun(root store.Root, req RefineRequest, plan string) (*store.RunDir, er
 	if req.RunID != "" {
 		dir, err := root.Run(req.RunID)
 		if err != nil {
-			return nil, inputErrorf("--run %s: %v; `pilothouse runs` lists what there is", req.RunID, err)
+			return nil, noRunError("--run", req.RunID, err)
 		}
 		return &dir, nil
 	}
@@ -305,7 +306,7 @@ func (s *services) planRound(a *assignment, run store.RunDir, config store.Confi
 	if err != nil {
 		return err
 	}
-	transcribe(run.Root, run.ID, a.roundID, planned)
+	s.transcribe(run.Root, run.ID, a.roundID, planned)
 	a.spec = &store.RoundSpec{
 		RoundID: a.roundID, Role: string(w.role), Target: w.target, Plan: &plan.identity, Focus: w.focus, Context: w.context,
 	}

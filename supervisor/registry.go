@@ -23,6 +23,12 @@ type (
 		caller *actor.PID
 		reason string
 	}
+	// sessionEnded gives back the runs that a session holds. Its caller gets an empty
+	// reply when all are free.
+	sessionEnded struct {
+		caller  *actor.PID
+		session string
+	}
 	// shutdown stops all runs; the registry stops after the last.
 	shutdown struct{ reason string }
 )
@@ -34,8 +40,9 @@ type prepare func(context.Context) (destination, error)
 // preparation was all there was to do.
 type destination struct {
 	run     runKey
-	message any // for the run, nil when done
-	value   any // the reply when done
+	session string // that asks, "" for a command line
+	message any    // for the run, nil when done
+	value   any    // the reply when done
 	spawn   func() actor.Actor
 }
 
@@ -49,11 +56,15 @@ type (
 		to     destination
 		err    error
 	}
-	// callEnded gives the registry a run's answer to a caller.
+	// callEnded gives the registry a run's answer to a caller. Holder is the session
+	// that keeps the run after the call, "" for none.
 	callEnded struct {
 		caller *actor.PID
 		answer reply
+		holder string
 	}
+	// unheld tells the registry that a run was lost by the session that holds it.
+	unheld struct{ pid *actor.PID }
 	// runGone comes back to the registry behind what a run has sent before it
 	// ended: Terminated overtakes that.
 	runGone struct{ pid *actor.PID }
@@ -62,7 +73,7 @@ type (
 )
 
 // registry finds or starts the supervisor of a run and keeps it alive while
-// calls need it.
+// calls need it or a session holds it.
 type registry struct {
 	lanes.Supervision // a run that panics is not restarted: its callers are told
 	work              *background
@@ -73,18 +84,27 @@ type registry struct {
 }
 
 type inFlight struct {
-	caller *actor.PID
-	run    *runEntry // nil while prepared
-	cancel string    // reason, when cancelled before it reached a run
+	caller  *actor.PID
+	run     *runEntry // nil while prepared
+	session string    // that asks, known with the run
+	cancel  string    // reason, when cancelled before it reached a run
 }
 
 type runEntry struct {
 	key      runKey
 	pid      *actor.PID
 	calls    int
+	holder   string // the session that keeps it between calls, "" for none
 	retiring bool
-	parked   []prepared  // calls that came while the run was retiring
-	answers  []callEnded // those that wait for the run to be given up
+	parked   []prepared    // calls that came while the run was retiring
+	answers  []callEnded   // those that wait for the run to be given up
+	endings  []*sessionEnd // those that wait for it likewise
+}
+
+// sessionEnd counts the runs that an ended session still has.
+type sessionEnd struct {
+	caller *actor.PID
+	left   int
 }
 
 func newRegistry(work *background) actor.Producer {
@@ -104,6 +124,10 @@ func (g *registry) Receive(ctx actor.Context) {
 		g.cancel(ctx, m)
 	case callEnded:
 		g.end(ctx, m)
+	case unheld:
+		g.unheld(ctx, m.pid)
+	case sessionEnded:
+		g.sessionEnded(ctx, m)
 	case shutdown:
 		g.shutdown(ctx, m)
 	case *actor.Terminated:
@@ -157,7 +181,7 @@ func (g *registry) place(ctx actor.Context, m prepared) {
 		g.runs[m.to.run] = entry
 	}
 	entry.calls++
-	call.run = entry
+	call.run, call.session = entry, m.to.session
 	ctx.Send(entry.pid, m.to.message)
 }
 
@@ -193,8 +217,8 @@ func (g *registry) answer(ctx actor.Context, caller *actor.PID, r reply) {
 	g.stopIfDone(ctx)
 }
 
-// end ends a call of a run. The last one lets the run retire, and hears its answer
-// when that is done: whoever has it can rely on the run being free.
+// end ends a call of a run. The last one lets a run retire that no session holds, and
+// hears its answer when that is done: whoever has it can rely on the run being free.
 func (g *registry) end(ctx actor.Context, m callEnded) {
 	call := g.calls[m.caller.Id]
 	if call == nil {
@@ -203,7 +227,8 @@ func (g *registry) end(ctx actor.Context, m callEnded) {
 	delete(g.calls, m.caller.Id)
 	entry := call.run
 	entry.calls--
-	if entry.calls > 0 {
+	entry.holder = m.holder
+	if entry.calls > 0 || entry.holder != "" && len(entry.endings) == 0 && g.closing == nil {
 		ctx.Send(m.caller, m.answer)
 		return
 	}
@@ -218,6 +243,41 @@ func (g *registry) retire(ctx actor.Context, entry *runEntry) {
 	}
 }
 
+func (g *registry) unheld(ctx actor.Context, who *actor.PID) {
+	for _, entry := range g.runs {
+		if entry.pid.Equal(who) {
+			entry.holder = ""
+			if entry.calls == 0 {
+				g.retire(ctx, entry)
+			}
+		}
+	}
+}
+
+// sessionEnded lets the runs of a session retire, those at work for it after that.
+func (g *registry) sessionEnded(ctx actor.Context, m sessionEnded) {
+	busy := map[*runEntry]bool{}
+	for _, call := range g.calls {
+		if call.run != nil && call.session == m.session {
+			busy[call.run] = true
+		}
+	}
+	end := &sessionEnd{caller: m.caller}
+	for _, entry := range g.runs {
+		if !busy[entry] && entry.holder != m.session {
+			continue
+		}
+		end.left++
+		entry.endings = append(entry.endings, end)
+		if entry.calls == 0 {
+			g.retire(ctx, entry)
+		}
+	}
+	if end.left == 0 {
+		ctx.Send(m.caller, reply{})
+	}
+}
+
 // runEnded handles the end of a run's supervisor: the expected one after retire,
 // or a crash, which its callers must hear of.
 func (g *registry) runEnded(ctx actor.Context, who *actor.PID) {
@@ -229,6 +289,11 @@ func (g *registry) runEnded(ctx actor.Context, who *actor.PID) {
 		for _, m := range entry.answers {
 			ctx.Send(m.caller, m.answer)
 		}
+		for _, end := range entry.endings {
+			if end.left--; end.left == 0 {
+				ctx.Send(end.caller, reply{})
+			}
+		}
 		for _, call := range g.calls {
 			if call.run == entry {
 				g.answer(ctx, call.caller, reply{err: &LostRunError{key.runID, g.Reason(who)}})
@@ -237,6 +302,7 @@ func (g *registry) runEnded(ctx actor.Context, who *actor.PID) {
 		for _, waiting := range entry.parked {
 			g.place(ctx, waiting)
 		}
+		break // a run that has just been placed has the pid of the one that ended
 	}
 	g.stopIfDone(ctx)
 }
@@ -245,6 +311,11 @@ func (g *registry) shutdown(ctx actor.Context, m shutdown) {
 	g.closing = &m
 	for _, call := range g.calls {
 		g.cancel(ctx, cancelCall{call.caller, m.reason})
+	}
+	for _, entry := range g.runs {
+		if entry.calls == 0 {
+			g.retire(ctx, entry)
+		}
 	}
 	g.stopIfDone(ctx)
 }

@@ -1,10 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -31,9 +33,8 @@ type startRound struct{ assignment *assignment }
 type runSupervisor struct {
 	lanes.Supervision // role actors are not restarted: their lanes would be paid twice
 	*services
-	run     *store.RunDir // nil for an ad hoc round
-	rounds  store.RoundDir
-	session string
+	run    *store.RunDir // nil for an ad hoc round
+	rounds store.RoundDir
 
 	ownership  *actor.PID
 	checkpoint *actor.PID
@@ -42,6 +43,9 @@ type runSupervisor struct {
 	parked     []any // messages that wait for ownership
 	open       map[string]*openRound
 	stopping   bool // its children's ends are expected
+	status     store.RunStatus
+	phase      store.Phase
+	activity   lanes.Activity
 }
 
 // openRound is a round between startRound and its reply.
@@ -54,11 +58,14 @@ type openRound struct {
 	finished  bool                      // the role actor has reported all lanes
 	cancelled *lanes.Cancel
 	err       error // replaces the result: the run was lost
+	began     time.Time
+	activity  lanes.Activity
+	tally     *lanes.Tally
 }
 
-func newRun(s *services, run *store.RunDir, rounds store.RoundDir, session string) func() actor.Actor {
+func newRun(s *services, run *store.RunDir, rounds store.RoundDir) func() actor.Actor {
 	return func() actor.Actor {
-		return &runSupervisor{services: s, run: run, rounds: rounds, session: session, open: map[string]*openRound{}}
+		return &runSupervisor{services: s, run: run, rounds: rounds, open: map[string]*openRound{}}
 	}
 }
 
@@ -68,17 +75,25 @@ func (r *runSupervisor) Receive(ctx actor.Context) {
 	case *actor.Started:
 		r.start(ctx)
 	case startRound:
-		r.whenOwned(ctx, m, func() { r.begin(ctx, m.assignment) })
+		r.asked(ctx)
+		m.assignment.asked = cmp.Or(m.assignment.asked, lanes.MessageTrace(ctx))
+		r.whenOwned(ctx, m.assignment.session, m, func() { r.begin(ctx, m.assignment) })
 	case planCommit:
-		r.whenOwned(ctx, m, func() { ctx.Send(r.checkpoint, commit{m.change}) })
+		r.asked(ctx)
+		r.whenOwned(ctx, m.change.session, m, func() { ctx.Send(r.checkpoint, r.activity.Envelope(commit{m.change})) })
 	case acquired:
 		r.owned(ctx, m.lease)
 	case refused:
 		r.refuse(ctx, m.err)
+	case lost:
+		if m.lease == r.lease {
+			r.ownerLost(ctx, m.err)
+		}
 	case committed:
 		r.committed(ctx, m)
 	case actors.LaneProgress:
 		if round := r.open[m.RoundID]; round != nil {
+			round.tally.Running(m.Progress.LaneID)
 			ctx.Send(round.caller, m.Progress)
 		}
 	case actors.LaneJudged:
@@ -93,8 +108,11 @@ func (r *runSupervisor) Receive(ctx actor.Context) {
 		r.retire(ctx)
 	case released:
 		ctx.Stop(ctx.Self())
+	case *actor.Restarting: // on the way to its end, see lanes.Once
+		r.abandon()
 	case *actor.Stopping:
 		r.stopping = true
+		r.abandon()
 	case *actor.Terminated:
 		if !r.stopping {
 			r.childEnded(ctx, m.Who)
@@ -103,11 +121,12 @@ func (r *runSupervisor) Receive(ctx actor.Context) {
 }
 
 func (r *runSupervisor) start(ctx actor.Context) {
-	f := &files{run: r.run, rounds: r.rounds, records: map[string]*store.RoundRecord{}, now: r.now, logger: r.logger}
-	r.checkpoint = r.spawn(ctx, "checkpoint", &checkpoint{work: r.work, files: f})
-	if r.run != nil {
-		r.ownership = r.spawn(ctx, "ownership", &ownership{work: r.work, dir: *r.run, session: r.session})
+	r.checkpoint = r.spawn(ctx, "checkpoint", &checkpoint{work: r.work, metrics: r.metrics, files: newFiles(r.run, r.rounds, r.now, r.logger)})
+	if r.run == nil {
+		ctx.Send(r.checkpoint, commit{&closeLost{}})
+		return
 	}
+	r.ownership = r.spawn(ctx, "ownership", &ownership{work: r.work, dir: *r.run, check: r.check})
 }
 
 func (r *runSupervisor) spawn(ctx actor.Context, name string, a actor.Actor) *actor.PID {
@@ -118,22 +137,31 @@ func (r *runSupervisor) spawn(ctx actor.Context, name string, a actor.Actor) *ac
 	return pid
 }
 
-// whenOwned does what m asks for as soon as the run is ours.
-func (r *runSupervisor) whenOwned(ctx actor.Context, m any, do func()) {
-	if r.run == nil || r.lease != nil {
+// whenOwned does what a session asks for with m as soon as the run is the session's.
+// All sessions here are one process to the others, so it is for the run to tell them
+// apart: whoever comes while another has the run is refused.
+func (r *runSupervisor) whenOwned(ctx actor.Context, session string, m any, do func()) {
+	switch {
+	case r.run == nil || r.lease != nil && r.lease.SessionID == session:
 		do()
-		return
-	}
-	r.parked = append(r.parked, m)
-	if !r.acquiring {
-		r.acquiring = true
-		ctx.Send(r.ownership, acquire{})
+	case r.lease != nil:
+		r.turnAway(ctx, m, r.lease.Refusal())
+	default:
+		r.parked = append(r.parked, m)
+		if !r.acquiring {
+			r.acquiring = true
+			ctx.Send(r.ownership, r.activity.Envelope(acquire{session}))
+		}
 	}
 }
 
 func (r *runSupervisor) owned(ctx actor.Context, lease *store.Lease) {
 	r.acquiring, r.lease = false, lease
+	r.metrics.acquired(lease)
 	ctx.Send(r.checkpoint, fence{lease})
+	ctx.Send(r.checkpoint, commit{&settle{}})
+	ctx.Send(r.checkpoint, commit{&closeLost{}})
+	ctx.Send(r.checkpoint, commit{tidy{}})
 	parked := r.parked
 	r.parked = nil
 	for _, m := range parked {
@@ -146,17 +174,34 @@ func (r *runSupervisor) refuse(ctx actor.Context, err error) {
 	parked := r.parked
 	r.parked = nil
 	for _, m := range parked {
-		switch m := m.(type) {
-		case startRound:
-			r.reply(ctx, m.assignment.caller, reply{err: err})
-		case planCommit:
-			r.reply(ctx, m.caller, reply{err: err})
-		}
+		r.turnAway(ctx, m, err)
+	}
+}
+
+// turnAway ends the call behind a message that asked for a run which it does not get.
+func (r *runSupervisor) turnAway(ctx actor.Context, m any, err error) {
+	r.metrics.owner(ownerRefused)
+	switch m := m.(type) {
+	case startRound:
+		r.reply(ctx, m.assignment.caller, reply{err: err})
+	case planCommit:
+		r.reply(ctx, m.caller, reply{err: err})
 	}
 }
 
 func (r *runSupervisor) reply(ctx actor.Context, caller *actor.PID, answer reply) {
-	ctx.Send(ctx.Parent(), callEnded{caller, answer})
+	ctx.Send(ctx.Parent(), callEnded{caller, answer, r.holder()})
+}
+
+// holder is the session that keeps the run when no call is on it: the one that has it
+// now, until the run is over or the session ends. A command line keeps nothing.
+func (r *runSupervisor) holder() string {
+	over := r.status == store.StatusAbandoned || r.phase == store.PhaseCompleted ||
+		r.status == store.StatusDone && r.phase != store.PhaseImplementationReview
+	if r.lease == nil || over {
+		return ""
+	}
+	return r.lease.SessionID
 }
 
 // begin records the round; it starts when the record is durable.
@@ -165,11 +210,21 @@ func (r *runSupervisor) begin(ctx actor.Context, a *assignment) {
 		r.reply(ctx, a.caller, reply{err: inputErrorf("round %s is being worked on already", a.roundID)})
 		return
 	}
-	r.open[a.roundID] = &openRound{assignment: a, judged: map[string]bool{}, outcomes: map[string]actors.Outcome{}}
-	ctx.Send(r.checkpoint, commit{&beginRound{spec: a.spec, adopted: a.adopted, record: a.record}})
+	round := r.newRound(ctx, a)
+	r.open[a.roundID] = round
+	ctx.Send(r.checkpoint, round.activity.Envelope(commit{&beginRound{spec: a.spec, adopted: a.adopted, record: a.record}}))
 }
 
 func (r *runSupervisor) committed(ctx actor.Context, m committed) {
+	if m.checkpoint != nil {
+		r.phase = m.checkpoint.Phase
+	}
+	if c, ok := m.change.(*planChange); ok {
+		if run, ok := c.result.(store.Run); ok && m.err == nil {
+			r.status = run.Status
+		}
+		r.reply(ctx, c.caller, reply{c.reply(m.checkpoint), m.err})
+	}
 	if r.ownerLost(ctx, m.err) {
 		return
 	}
@@ -180,15 +235,26 @@ func (r *runSupervisor) committed(ctx actor.Context, m committed) {
 		r.laneRecorded(ctx, c, m.err)
 	case *endRound:
 		r.ended(ctx, r.open[c.roundID], m.err)
-	case *planChange:
-		r.reply(ctx, c.caller, reply{c.reply(m.checkpoint), m.err})
+	case *settle:
+		r.status, r.phase = c.status, c.phase
+		if m.err != nil {
+			r.logger.Warn("question of a crashed session not settled", "run", r.run.ID, "error", m.err)
+		}
+	case *closeLost:
+		if m.err != nil {
+			r.logger.Warn("rounds of an earlier process not closed", "directory", r.rounds.Dir, "error", m.err)
+		}
 	}
 }
 
 // begun starts the role actor, or ends a round that could not be recorded.
 func (r *runSupervisor) begun(ctx actor.Context, round *openRound, err error) {
+	if round == nil { // the run was lost meanwhile
+		return
+	}
 	if err != nil {
 		delete(r.open, round.roundID)
+		r.over(round, roundFailed)
 		r.reply(ctx, round.caller, reply{err: err})
 		return
 	}
@@ -209,7 +275,7 @@ func (r *runSupervisor) begun(ctx actor.Context, round *openRound, err error) {
 		ctx.Send(pid, *round.cancelled)
 		return
 	}
-	ctx.Send(pid, lanes.Begin{})
+	ctx.Send(pid, round.activity.Envelope(lanes.Begin{}))
 }
 
 func (r *runSupervisor) judged(ctx actor.Context, m actors.LaneJudged) {
@@ -220,7 +286,7 @@ func (r *runSupervisor) judged(ctx actor.Context, m actors.LaneJudged) {
 	}
 	round.judged[id] = true
 	round.unstored++
-	ctx.Send(r.checkpoint, commit{&recordLane{roundID: m.RoundID, durable: round.spec != nil, outcome: m.Outcome}})
+	ctx.Send(r.checkpoint, round.activity.Envelope(commit{&recordLane{roundID: m.RoundID, durable: round.spec != nil, outcome: m.Outcome}}))
 }
 
 // laneRecorded tells the caller of a lane whose record is durable. An answer that
@@ -244,6 +310,7 @@ func (r *runSupervisor) laneRecorded(ctx actor.Context, c *recordLane, err error
 		round.stored[id] = filepath.Join(r.rounds.Reviews, filepath.FromSlash(c.resultFile))
 	}
 	round.unstored--
+	round.tally.Ended(outcome.Result, round.activity.SpanContext())
 	ctx.Send(round.caller, LaneEnded{newLaneResult(outcome, round.stored[id])})
 	r.closeIfDone(ctx, round)
 }
@@ -257,17 +324,21 @@ func (r *runSupervisor) roundFinished(ctx actor.Context, roundID string) {
 
 func (r *runSupervisor) closeIfDone(ctx actor.Context, round *openRound) {
 	if round.finished && round.unstored == 0 {
-		ctx.Send(r.checkpoint, commit{&endRound{round.roundID}})
+		ctx.Send(r.checkpoint, round.activity.Envelope(commit{&endRound{round.roundID}}))
 	}
 }
 
 // ended replies with the result of a round. Its end not being on record is no
 // harm: every lane is, and the record is closed by the next resume.
 func (r *runSupervisor) ended(ctx actor.Context, round *openRound, err error) {
+	if round == nil { // the run was lost meanwhile
+		return
+	}
 	if err != nil {
 		r.logger.Warn("round not closed on disk", "round", round.roundID, "error", err)
 	}
 	delete(r.open, round.roundID)
+	r.over(round, round.verdict())
 	if round.err != nil {
 		r.reply(ctx, round.caller, reply{err: round.err})
 		return
@@ -335,14 +406,19 @@ func (r *runSupervisor) ownerLost(ctx actor.Context, err error) bool {
 	if !errors.As(err, &lost) {
 		return false
 	}
+	if r.lease != nil { // every write that was under way fails like this one
+		r.metrics.owner(ownerLost)
+	}
 	r.lease = nil
 	for id, round := range r.open {
 		delete(r.open, id)
+		r.over(round, roundLost)
 		if round.actor != nil {
 			ctx.Stop(round.actor) // ends the children, and waits for them
 		}
 		r.reply(ctx, round.caller, reply{err: err})
 	}
+	ctx.Send(ctx.Parent(), unheld{ctx.Self()})
 	return true
 }
 

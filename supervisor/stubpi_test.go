@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // stubPi obeys words in the task: "STUB-HOLD" starts to answer and then waits for
-// SIGTERM, "STUB-401" fails, "STUB-ENV name" answers with an environment
+// SIGTERM, "STUB-401" and "STUB-503" fail, "STUB-ENV name" answers with an environment
 // variable. Otherwise it answers at once.
 func stubPi(in io.Reader, out io.Writer) {
 	task, err := io.ReadAll(in)
@@ -54,6 +54,8 @@ func stubPi(in io.Reader, out io.Writer) {
 		os.Exit(143)
 	case strings.Contains(string(task), "STUB-401"):
 		message(event, "", "error", "401: bad key")
+	case strings.Contains(string(task), "STUB-503"):
+		message(event, "", "error", "503: come again")
 	default:
 		answer := "## Findings\nNo findings.\n\n## Checked\n- everything\n"
 		if _, name, found := strings.Cut(string(task), "STUB-ENV "); found {

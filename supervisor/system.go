@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
@@ -18,8 +19,12 @@ import (
 type Options struct {
 	// Logger for what operators read; nothing by default.
 	Logger *slog.Logger
-	// Tracer provider of message spans; the global one by default.
+	// Tracer provider of the spans of runs, rounds, batches, lanes and attempts; the
+	// global one by default.
 	Tracer trace.TracerProvider
+	// Metrics is where the metrics of this system go, never those of another; nil
+	// keeps none.
+	Metrics *prometheus.Registry
 	// Now is the wall clock for what is written down; time.Now by default.
 	Now func() time.Time
 	// ChildrenDir is where identities of live children are kept, so that the next
@@ -35,6 +40,8 @@ type Options struct {
 	// ready. Each is an idle Node process of some 70 MB (Pi fact §9).
 	Spares int
 
+	// ownerCheck shortens the time between two looks at owner.json for tests.
+	ownerCheck time.Duration
 	// receivers see every message of every actor. Tests inject panics with them.
 	receivers []actor.ReceiverMiddleware
 }
@@ -60,7 +67,10 @@ type services struct {
 	now      func() time.Time
 	clock    *roundClock
 	spares   chan struct{} // leaves for children that wait warm for their tasks
-	pace     lanes.Pace    // keeps starts apart after a fight for pi's lock files
+	bindings bindings
+	check    time.Duration // between two looks at the owner of a run
+	metrics  *metrics
+	pace     lanes.Pace // keeps starts apart after a fight for pi's lock files
 }
 
 // New starts a system. Close it, or children and goroutines leak.
@@ -74,15 +84,23 @@ func New(o Options) (*System, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.ownerCheck == 0 {
+		o.ownerCheck = ownerCheck
+	}
 	if o.Spares == 0 {
 		o.Spares = defaultSpares
 	}
+	metrics, err := newMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
 	s := &System{
 		gone:    make(chan struct{}),
-		tracing: newTracing(o.Tracer, o.Logger, o.receivers...),
+		tracing: newTracing(o.Logger, metrics, o.receivers...),
 		services: &services{
-			work: newBackground(), children: &children{dir: o.ChildrenDir, noCgroup: o.NoCgroup, logger: o.Logger}, logger: o.Logger,
+			work: newBackground(), children: &children{dir: o.ChildrenDir, noCgroup: o.NoCgroup, logger: o.Logger, metrics: metrics}, logger: o.Logger,
 			now: o.Now, clock: &roundClock{now: o.Now}, spares: make(chan struct{}, max(0, o.Spares)),
+			check: o.ownerCheck, metrics: metrics,
 		},
 	}
 	s.actors = actor.NewActorSystem(
@@ -91,6 +109,8 @@ func New(o Options) (*System, error) {
 		// second; a message to an actor that has just ended is nothing unusual here.
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
+	lanes.Instrument(s.actors, lanes.Telemetry{Metrics: metrics.ofLanes(), Tracer: o.Tracer.Tracer("pilothouse")})
+	metrics.watchDeadLetters(s.actors)
 	watched := func(next actor.ReceiverFunc) actor.ReceiverFunc {
 		return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
 			next(c, envelope)
@@ -103,7 +123,7 @@ func New(o Options) (*System, error) {
 	// its calls, and their callers would wait for ever. They are told instead.
 	stop := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 	props := s.tracing.props(actor.PropsFromProducer(newRegistry(s.work), actor.WithReceiverMiddleware(watched), actor.WithGuardian(stop)))
-	var err error
+	props, _ = metrics.watchMailbox(props, "registry")
 	s.registry, err = s.actors.Root.SpawnNamed(props, "registry")
 	if err != nil {
 		return nil, fmt.Errorf("start the registry: %w", err)
@@ -133,10 +153,15 @@ func (s *System) Close(ctx context.Context) error {
 // call is cancelled, which the run does in an orderly way; ask still waits for
 // the reply, so a cancelled round returns what became of each lane.
 func (s *System) ask(ctx context.Context, watch Watch, begin func(caller *actor.PID) prepare) (any, error) {
+	return s.send(ctx, watch, func(caller *actor.PID) any { return startCall{caller, begin(caller)} })
+}
+
+// send sends the registry a message for a caller and waits for the reply.
+func (s *System) send(ctx context.Context, watch Watch, message func(caller *actor.PID) any) (any, error) {
 	done := make(chan reply, 1)
 	caller := s.actors.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &call{watch: watch, done: done} }))
 	root := s.actors.Root.Copy().WithSenderMiddleware(s.tracing.outside(ctx))
-	root.Send(s.registry, startCall{caller, begin(caller)})
+	root.Send(s.registry, message(caller))
 	cancelled := ctx.Done()
 	for {
 		select {

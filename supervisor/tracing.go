@@ -8,15 +8,14 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/ctxext"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/trace"
 )
 
-// Trace context travels in message headers, in W3C form. The middleware below is
-// put on every actor of the tree by the spawn middleware of its parent, so
-// that actors, batches and lanes know nothing of tracing: they see a plain
-// "traceparent" header.
+// Trace context travels in message headers, in W3C form: what an actor sends while
+// it works on a message goes on with the context of that message, unless it put
+// another into the header itself, as whoever has begun an activity of its own does.
+// The middleware below is put on every actor of the tree by the spawn middleware of
+// its parent. Messages draw no spans; activities do (lanes.Activity).
 
 // envelopeCarrier lets a propagator read and write message headers.
 type envelopeCarrier struct{ *actor.MessageEnvelope }
@@ -38,21 +37,17 @@ var spanContextID = ctxext.NextContextExtensionID()
 // ExtensionID implements ctxext.ContextExtension.
 func (*spanContext) ExtensionID() ctxext.ContextExtensionID { return spanContextID }
 
-// tracing makes a span for each message and passes the context on.
+// tracing passes trace context on, and tells operators what becomes of the actors
+// on its way.
 type tracing struct {
-	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 	logger     *slog.Logger
+	metrics    *metrics
 	inner      []actor.ReceiverMiddleware // between tracing and each actor
 }
 
-func newTracing(provider trace.TracerProvider, logger *slog.Logger, inner ...actor.ReceiverMiddleware) *tracing {
-	return &tracing{
-		inner:      inner,
-		tracer:     provider.Tracer("pilothouse/supervisor"),
-		propagator: propagation.TraceContext{},
-		logger:     logger,
-	}
+func newTracing(logger *slog.Logger, metrics *metrics, inner ...actor.ReceiverMiddleware) *tracing {
+	return &tracing{propagator: propagation.TraceContext{}, logger: logger, metrics: metrics, inner: inner}
 }
 
 // props adds the middleware to the props of an actor and, through the spawn
@@ -67,7 +62,12 @@ func (t *tracing) props(props *actor.Props) *actor.Props {
 
 func (t *tracing) spawn(next actor.SpawnFunc) actor.SpawnFunc {
 	return func(system *actor.ActorSystem, id string, props *actor.Props, parent actor.SpawnerContext) (*actor.PID, error) {
-		return next(system, id, t.props(props), parent)
+		watched, forget := t.metrics.watchMailbox(t.props(props), actorKind(id))
+		pid, err := next(system, id, watched, parent)
+		if err != nil {
+			forget()
+		}
+		return pid, err
 	}
 }
 
@@ -81,15 +81,14 @@ func (t *tracing) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 				panic(reason)
 			}
 		}()
+		if _, again := envelope.Message.(*actor.Restarting); again {
+			t.metrics.restarted(actorKind(c.Self().Id))
+		}
 		if envelope.Header == nil { // system messages and progress carry no trace
 			next(c, envelope)
 			return
 		}
-		parent := t.propagator.Extract(context.Background(), envelopeCarrier{envelope})
-		ctx, span := t.tracer.Start(parent, fmt.Sprintf("receive %T", envelope.Message),
-			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attribute.String("actor.id", c.Self().Id)))
-		defer span.End()
-		c.Set(&spanContext{ctx})
+		c.Set(&spanContext{t.propagator.Extract(context.Background(), envelopeCarrier{envelope})})
 		defer c.Set(&spanContext{context.Background()})
 		next(c, envelope)
 	}
@@ -97,7 +96,7 @@ func (t *tracing) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 
 func (t *tracing) send(next actor.SenderFunc) actor.SenderFunc {
 	return func(c actor.SenderContext, target *actor.PID, envelope *actor.MessageEnvelope) {
-		if extended, ok := c.(actor.ExtensionContext); ok {
+		if extended, ok := c.(actor.ExtensionContext); ok && envelope.Header == nil {
 			if span, ok := extended.Get(spanContextID).(*spanContext); ok {
 				t.propagator.Inject(span.ctx, envelopeCarrier{envelope})
 			}
