@@ -53,10 +53,10 @@ Answers are stored in the active run, or beside the runs when there is none.`,
 }
 
 func (a *app) analyzeRefs(ctx context.Context, req supervisor.AnalyzeRequest) error {
-	return a.withSystem(func(system *supervisor.System) error {
-		return a.answeringGates(ctx, system, func() error {
+	return a.withBackend(ctx, func(b backend) error {
+		return a.answeringGates(ctx, b, func() error {
 			return a.round(ctx, "", func(watch supervisor.Watch) (supervisor.RoundResult, error) {
-				return system.AnalyzeRefs(ctx, req, watch)
+				return b.AnalyzeRefs(ctx, req, watch)
 			})
 		})
 	})

@@ -14,7 +14,7 @@ import (
 // answeringGates runs f; when a role's question stands in the way and a person
 // sits at the terminal, it asks once, stores the answer and runs f again. A
 // round has three gates at most, so it does not go round for ever.
-func (a *app) answeringGates(ctx context.Context, system *supervisor.System, f func() error) error {
+func (a *app) answeringGates(ctx context.Context, b backend, f func() error) error {
 	for {
 		err := f()
 		var gate *actors.GateError
@@ -25,7 +25,7 @@ func (a *app) answeringGates(ctx context.Context, system *supervisor.System, f f
 		if asked != nil {
 			return errors.Join(err, asked)
 		}
-		if _, err := system.Plans(ctx, a.session(), answer); err != nil {
+		if _, err := b.Plans(ctx, a.session(), answer); err != nil {
 			return err
 		}
 	}

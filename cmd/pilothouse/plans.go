@@ -39,8 +39,8 @@ Actions: ` + strings.Join(plansActions, ", ") + `.`,
 			if err := readPlansAction(action, object, args); err != nil {
 				return err
 			}
-			return a.withSystem(func(system *supervisor.System) error {
-				result, err := system.Plans(c.Context(), a.session(), *action)
+			return a.withBackend(c.Context(), func(b backend) error {
+				result, err := b.Plans(c.Context(), a.session(), *action)
 				if err != nil {
 					return fmt.Errorf("plans %s: %w", action.Action, err)
 				}

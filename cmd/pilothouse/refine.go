@@ -9,6 +9,7 @@ import (
 
 	"pilothouse/actors"
 	"pilothouse/supervisor"
+	"pilothouse/supervisor/api"
 )
 
 func (a *app) refineCommand() *cobra.Command {
@@ -66,10 +67,10 @@ complete are not run again.`,
 }
 
 func (a *app) refine(ctx context.Context, req supervisor.RefineRequest) error {
-	return a.withSystem(func(system *supervisor.System) error {
-		return a.answeringGates(ctx, system, func() error {
+	return a.withBackend(ctx, func(b backend) error {
+		return a.answeringGates(ctx, b, func() error {
 			return a.round(ctx, "pilothouse refine "+req.PlanPath+" --resume-round ", func(watch supervisor.Watch) (supervisor.RoundResult, error) {
-				return system.Refine(ctx, req, watch)
+				return b.Refine(ctx, req, watch)
 			})
 		})
 	})
@@ -82,6 +83,9 @@ func (a *app) round(ctx context.Context, resume string, start func(supervisor.Wa
 	view := a.newProgress()
 	result, err := start(view.Watch)
 	view.Close()
+	if lost, ok := errors.AsType[*api.LostCallError](err); ok && lost.RoundID != "" {
+		return fmt.Errorf("%w; %s", err, resumeHint(resume, supervisor.RoundResult{RoundID: lost.RoundID}))
+	}
 	if err != nil {
 		return err
 	}

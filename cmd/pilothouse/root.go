@@ -28,6 +28,7 @@ type app struct {
 	pi       string
 	local    bool
 	verbose  bool
+	telemetry
 }
 
 // run executes one command line and returns its exit status. It is main without
@@ -48,6 +49,7 @@ func run(args []string, s streams) int {
 	if err != nil && err.Error() != "" {
 		fmt.Fprintf(s.err, "pilothouse: %s\n", oneLine(err.Error()))
 	}
+	a.endTelemetry(status)
 	return status
 }
 
@@ -112,8 +114,11 @@ Exit status: 0 done, 1 the work failed, 2 usage, 3 refused by policy,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return a.checkGlobals()
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if err := a.checkGlobals(); err != nil {
+				return err
+			}
+			return a.startTelemetry(c)
 		},
 	}
 	root.SetIn(a.in)
@@ -128,10 +133,11 @@ Exit status: 0 done, 1 the work failed, 2 usage, 3 refused by policy,
 	flags.StringVar(&a.progress, "progress", "auto", "how to show lanes at work: auto, tty, plain or none")
 	flags.StringVar(&a.pi, "pi", "", "`command` that starts pi (default $PILOTHOUSE_PI, else pi)")
 	flags.BoolVar(&a.local, "local", false, "work in this process, never through a daemon")
+	flags.StringVar(&a.metricsAddr, "metrics-addr", "", "work in this process and serve its metrics at this `address`, a port for this machine only")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens inside to stderr")
 	root.AddCommand(
 		a.refineCommand(), a.analyzeRefsCommand(), a.plansCommand(),
-		a.runsCommand(), a.showCommand(), a.demoCommand(), a.versionCommand(),
+		a.runsCommand(), a.showCommand(), a.guardCommand(), a.doctorCommand(), a.serveCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	return root
 }
@@ -152,6 +158,11 @@ func (a *app) checkGlobals() error {
 	if info, err := os.Stat(a.workdir); err != nil || !info.IsDir() {
 		return &usageError{fmt.Errorf("--workdir %s is not a directory", a.workdir)}
 	}
+	workdir, err := filepath.Abs(a.workdir) // a daemon works elsewhere
+	if err != nil {
+		return fmt.Errorf("find the current directory: %w", err)
+	}
+	a.workdir = workdir
 	if a.pi == "" {
 		a.pi = os.Getenv("PILOTHOUSE_PI")
 	}
@@ -171,15 +182,17 @@ const noCgroupVariable = "PILOTHOUSE_NO_CGROUP"
 // last writes.
 const closeGrace = 20 * time.Second
 
+// logger tells on stderr what happens inside, when that is asked for.
+func (a *app) logger() *slog.Logger {
+	if !a.verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 // withSystem runs f with an actor system of its own and tears it down.
 func (a *app) withSystem(f func(*supervisor.System) error) (err error) {
-	logger := slog.New(slog.DiscardHandler)
-	if a.verbose {
-		logger = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}
-	system, err := supervisor.New(supervisor.Options{
-		Logger: logger, ChildrenDir: childrenDir(), NoCgroup: os.Getenv(noCgroupVariable) != "",
-	})
+	system, err := supervisor.New(a.systemOptions(a.logger()))
 	if err != nil {
 		return err
 	}
@@ -191,9 +204,20 @@ func (a *app) withSystem(f func(*supervisor.System) error) (err error) {
 	return f(system)
 }
 
-// childrenDir is where this user's pilothouse processes note their children: below
-// $XDG_STATE_HOME, by default ~/.local/state. Without a home there are no notes.
-func childrenDir() string {
+// systemOptions are those of the actor system of this process.
+func (a *app) systemOptions(logger *slog.Logger) supervisor.Options {
+	o := supervisor.Options{Logger: logger, NoCgroup: os.Getenv(noCgroupVariable) != "", Tracer: a.traces.spans(), Metrics: a.metrics.metrics()}
+	a.metrics.announce(logger)
+	a.traces.logTo(logger)
+	if dir := stateDir(); dir != "" { // without a home children are not noted for a sweep
+		o.ChildrenDir = filepath.Join(dir, "children")
+	}
+	return o
+}
+
+// stateDir is where this user's pilothouse processes keep what belongs to no
+// workspace: below $XDG_STATE_HOME, by default ~/.local/state; "" without a home.
+func stateDir() string {
 	base := os.Getenv("XDG_STATE_HOME")
 	if base == "" {
 		home, err := os.UserHomeDir()
@@ -202,7 +226,7 @@ func childrenDir() string {
 		}
 		base = filepath.Join(home, ".local", "state")
 	}
-	return filepath.Join(base, "pilothouse", "children")
+	return filepath.Join(base, "pilothouse")
 }
 
 // oneLine keeps an error message a sentence: joined errors come on lines.

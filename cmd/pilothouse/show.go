@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,8 @@ func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [RUN]",
 		Short: "Show one run with its rounds, the active one by default",
+		Long: `show tells what is on record of a run and of each lane of its rounds. Rounds of
+references that belong to no run are shown by "show adhoc".`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return &usageError{fmt.Errorf("show takes one run, %d were given", len(args))}
@@ -26,8 +30,8 @@ func (a *app) showCommand() *cobra.Command {
 			if len(args) == 1 {
 				runID = args[0]
 			}
-			return a.withSystem(func(system *supervisor.System) error {
-				detail, err := system.Show(c.Context(), a.session(), runID)
+			return a.withBackend(c.Context(), func(b backend) error {
+				detail, err := b.Show(c.Context(), a.session(), runID)
 				if err != nil {
 					return err
 				}
@@ -42,9 +46,8 @@ func (a *app) showCommand() *cobra.Command {
 }
 
 func (a *app) printRun(d supervisor.RunDetail) {
-	fmt.Fprintf(a.out, "run        %s\nstatus     %s\n", d.RunID, d.Status)
 	for _, line := range []struct{ label, value string }{
-		{"phase", string(d.Phase)}, {"next", string(d.NextAction)}, {"request", d.RequestText},
+		{"run", d.RunID}, {"status", string(d.Status)}, {"phase", string(d.Phase)}, {"next", string(d.NextAction)}, {"request", d.RequestText},
 		{"workdir", d.Workdir}, {"artifacts", d.ArtifactDir}, {"owner", d.Owner}, {"problem", d.Problem},
 	} {
 		if line.value != "" {
@@ -54,6 +57,7 @@ func (a *app) printRun(d supervisor.RunDetail) {
 	if d.Plan != nil {
 		fmt.Fprintf(a.out, "%-10s %s (version %d, sha256 %.12s)\n", "plan", d.Plan.Path, d.Plan.Version, d.Plan.SHA256)
 	}
+	printLost(a.out, d.RunInfo)
 	for _, round := range d.Rounds {
 		model := round.Model
 		if model == "" {
@@ -65,6 +69,14 @@ func (a *app) printRun(d supervisor.RunDetail) {
 			fmt.Fprintf(table, "  %s\t%s\t%s\n", laneName(lane), lane.Status, laneNote(d, lane))
 		}
 		_ = table.Flush() // as good as the other writes to stdout here
+	}
+}
+
+// printLost tells of lanes that are to be run again.
+func printLost(out io.Writer, run supervisor.RunInfo) {
+	for _, round := range run.Lost {
+		fmt.Fprintf(out, "%s: pilothouse ended before round %s had ended (%s); %s\n",
+			run.RunID, round.RoundID, strings.Join(round.Lanes, ", "), round.WayOut)
 	}
 }
 
