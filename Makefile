@@ -22,10 +22,10 @@ FUZZTIME ?= 20s
 GO_FILES  = find . -name '*.go' -not -path '*/node_modules/*'
 
 .DEFAULT_GOAL := build
-.PHONY: build pi test vet lint bench soak demo fuzz clean help
+.PHONY: build pi test vet lint bench soak crash ownerrace demo fuzz clean help
 
-build: ## build bin/pilothouse
-	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/pilothouse ./cmd/pilothouse
+build: ## build bin/pilothouse, which needs no library
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/pilothouse ./cmd/pilothouse
 
 # The stamp is a copy of the lock file, so that what counts is its content and
 # not its time. It lies in node_modules, which npm ci empties first.
@@ -53,6 +53,13 @@ soak: ## hundreds of lanes and every fault of a child: 10 seeds, then one with t
 	$(GO) test -count=1 -timeout 60m -v ./integration/soak -args -seeds 10 -workspaces 100
 	$(GO) test -count=1 $(RACE) -timeout 30m -v ./integration/soak -args -workspaces 100
 
+# Another seed: make crash SEED=7
+crash: ## kill a working pilothouse 1 000 times and look at what it left; SEED=1
+	$(GO) test -count=1 -timeout 60m -v ./integration/crash -args -kills 1000 -seed $(or $(SEED),1)
+
+ownerrace: ## 10 000 acquisitions of one run by 16 processes that are killed
+	$(GO) test -count=1 -timeout 30m -v ./integration/ownerrace -args -acquisitions 10000 -processes 16
+
 demo: pi build ## a planning round with the pinned Pi and a scripted model
 	PATH='$(RG_DIR)':"$$PATH" bin/pilothouse demo --pi '$(NEW_PI)'
 
@@ -67,4 +74,4 @@ clean: ## remove what was built and installed
 	rm -rf bin $(MODULES)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)

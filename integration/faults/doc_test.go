@@ -25,9 +25,9 @@
 //	18 loops                                 here, by turns and by time; lanes/pijson
 //	19 killed from outside                   here, real pi
 //	20 killed during a silent model call     here, real pi; actors (property: one record a lane)
-//	22 asking for a queued or finished lane  here with show; there is no command yet that waits for a lane
-//	23 a cancelled wait                      here: who leaves ends nobody else's lane; there is no command yet
-//	                                         that waits for another's lane
+//	22 asking for a queued or finished lane  here with show; supervisor/api for who waits for a call, also one that is over
+//	23 a cancelled wait                      here: who leaves ends nobody else's lane; integration/daemon: a client
+//	                                         that goes away ends not even its own
 //
 //	B, the event stream
 //	24 lines of 3 and 70 MB                  here; lanes/pijson also has one that is longer than can be read
@@ -68,14 +68,48 @@
 //	59 shutdown                              here for processes; supervisor (goleak) for goroutines
 //	60 TERM ignored                          here; lanes/proc
 //
+//	E, state on disk, ownership, takeover
+//	61 spoiled checkpoint                    here; store for every file
+//	62 order of writes, kills at any moment  store, recorded call by call; integration/crash for 1 000 kills
+//	64 full, read-only, foreign disk         here on a disk of its own, as root; store for every call that may fail, EXDEV too
+//	65 one spoiled run of five               here
+//	66 an empty object in any file           here; store
+//	67 spoiled ledgers                       here; store
+//	68 process ids that are used again       here, id 1 too; store, also across process namespaces
+//	70 empty owner.json and its lock         here; store
+//	71 an owner that trusts its memory       here: it notices without a write of its own; store, supervisor
+//	72 an owner that was suspended           here; store
+//	73 wrong clocks                          here for file times and records; the clock of the machine is not set
+//	74 several hosts                         here; store with boot, machine and namespace ids
+//	76 the state of a killed owner           here: its lanes are lost and can be resumed; the doctor tells;
+//	                                         supervisor; integration/daemon for a daemon
+//	77 delivery to a client                  supervisor/api: delivered once, kept until then; integration/daemon
+//	78 a write that fails                    here; store for one that fails once
+//	79 the run of a dead owner               here
+//	80 starts that failed                    here: nothing is counted
+//	81 a lock that cannot be removed         here, as root
+//	82 the state is behind a link            here; supervisor/api and integration/daemon for stale sockets; there
+//	                                         is no redirect to follow twice
+//	83 a long history                        here: what is not listed is not read, old runs can be removed; store,
+//	                                         integration/bench with 5 000 runs
+//	84 umask, files of another user          here, the latter as root
+//
+//	F, the git directory
+//	85 where the state is                    here, with this git and one before 2.5; store
+//	87 two linked work trees                 here
+//	88 dubious ownership                     here, assumed and (as root) real; store
+//	89 started from a git hook               here; store
+//	91 gc, clean, prune, moved, cloned again here for refine and references; store for every kind of write
+//	92 kinds of repositories                 here; there is no resume of a run yet, a round is resumed instead
+//
 //	G, plan mode
 //	103 a tool that was not allowed          here; lanes/pijson; integration has real pi refuse it
 //
 //	J, cost, metrics, tracing
 //	113 spends without end                   here; lanes/pijson
-//	115 spans lost at exit                   does not apply yet: there is no exporter
-//	116 cardinality of metrics               does not apply yet: there are no metrics
-//	117 port of metrics in use               does not apply yet
-//	118 alarms that cannot fire              does not apply yet: there are no alarms
+//	115 spans lost at exit                   here, real pi; supervisor and lanes for what is drawn
+//	116 cardinality of metrics               here; lanes (10,000 runs), supervisor
+//	117 port of metrics in use               here; supervisor
+//	118 alarms that cannot fire              integration/telemetry: a case for each alert
 //	119 cancel of a child blocked in a read  here
 package faults_test

@@ -12,7 +12,7 @@ import (
 	"pilothouse/lanes/pijson"
 )
 
-// Section J: cost. Of metrics and tracing see the table.
+// Section J: cost. Metrics and tracing are in a file of their own.
 
 // dearTurn is a turn that reads a million tokens from the provider's cache.
 const dearTurn = `{"type":"message_end","message":{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"read","arguments":{}}],"provider":"sim","model":"plain",` +

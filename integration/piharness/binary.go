@@ -55,12 +55,14 @@ func build(root string) (string, error) {
 	defer os.RemoveAll(dir) //nolint:errcheck // a folder left in bin is harmless
 	fresh, path := filepath.Join(dir, "pilothouse"), filepath.Join(bin, "pilothouse-test")
 
-	args := []string{"build", "-o", fresh}
+	args, env := []string{"build", "-o", fresh}, os.Environ()
 	if raceEnabled {
 		args = append(args, "-race")
+	} else {
+		env = append(env, "CGO_ENABLED=0") // as make build does
 	}
 	cmd := exec.Command("go", append(args, "./cmd/pilothouse")...)
-	cmd.Dir = root
+	cmd.Dir, cmd.Env = root, env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build pilothouse: %w\n%s", err, out)
 	}
