@@ -38,6 +38,11 @@ func (c *beginRound) reduce(now time.Time) store.Change {
 	for _, lane := range c.adopted {
 		steps = append(steps, store.LaneCompleted(c.record.RoundID, lane.LaneID, lane.ResultFile, now))
 	}
+	return allOf(steps)
+}
+
+// allOf makes one change of several, of which some may find nothing to do.
+func allOf(steps []store.Change) store.Change {
 	return func(cp *store.Checkpoint) error {
 		outcome := store.ErrNoChange
 		for _, step := range steps {
@@ -122,12 +127,29 @@ func (c *recordLane) reduce(now time.Time) store.Change {
 	}
 }
 
-// endRound closes the record of a round.
-type endRound struct{ roundID string }
+// endRound closes the record of a round. Lanes whose end could not be recorded, as on a
+// full disk or without descriptors, get their terminal record now, when the children
+// of the round are gone and took what they used with them.
+type endRound struct {
+	roundID    string
+	durable    bool // the round is in the checkpoint
+	unrecorded []actors.Outcome
+	late       []store.LaneRecord // set by store: those that got it now
+}
 
 func (c *endRound) store(f *files) error {
 	record := f.records[c.roundID]
 	delete(f.records, c.roundID)
+	for _, o := range c.unrecorded {
+		i := slices.IndexFunc(record.Lanes, func(l store.LaneRecord) bool { return l.LaneID == o.Result.LaneID })
+		if i < 0 {
+			continue
+		}
+		if !record.Lanes[i].Status.Terminal() {
+			record.Lanes[i] = laneRecord(o, "", f.now())
+		}
+		c.late = append(c.late, record.Lanes[i])
+	}
 	record.CompletedAt = f.now()
 	if err := f.rounds.SaveRound(*record); err != nil {
 		return err
@@ -135,7 +157,20 @@ func (c *endRound) store(f *files) error {
 	return f.vacate(c.roundID)
 }
 
-func (*endRound) reduce(time.Time) store.Change { return nil }
+func (c *endRound) reduce(now time.Time) store.Change {
+	if !c.durable || len(c.late) == 0 {
+		return nil
+	}
+	var steps []store.Change
+	for _, lane := range c.late {
+		if lane.ResultFile != "" { // only the checkpoint lacks it
+			steps = append(steps, store.LaneCompleted(c.roundID, lane.LaneID, lane.ResultFile, now))
+		} else {
+			steps = append(steps, store.LaneEndedWithoutResult(c.roundID, lane.LaneID, now))
+		}
+	}
+	return allOf(steps)
+}
 
 // laneRecord is what the round's record keeps of a lane.
 func laneRecord(o actors.Outcome, resultFile string, now time.Time) store.LaneRecord {

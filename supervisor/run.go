@@ -51,16 +51,17 @@ type runSupervisor struct {
 // openRound is a round between startRound and its reply.
 type openRound struct {
 	*assignment
-	actor     *actor.PID
-	judged    map[string]bool
-	outcomes  map[string]actors.Outcome // those whose record was acknowledged
-	unstored  int                       // lanes judged whose record is not acknowledged
-	finished  bool                      // the role actor has reported all lanes
-	cancelled *lanes.Cancel
-	err       error // replaces the result: the run was lost
-	began     time.Time
-	activity  lanes.Activity
-	tally     *lanes.Tally
+	actor      *actor.PID
+	judged     map[string]bool
+	outcomes   map[string]actors.Outcome // those whose record was acknowledged
+	unstored   int                       // lanes judged whose record is not acknowledged
+	unrecorded []actors.Outcome          // those whose record could not be written
+	finished   bool                      // the role actor has reported all lanes
+	cancelled  *lanes.Cancel
+	err        error // replaces the result: the run was lost
+	began      time.Time
+	activity   lanes.Activity
+	tally      *lanes.Tally
 }
 
 func newRun(s *services, run *store.RunDir, rounds store.RoundDir) func() actor.Actor {
@@ -303,6 +304,7 @@ func (r *runSupervisor) laneRecorded(ctx actor.Context, c *recordLane, err error
 		outcome.Result.Error = &lanes.Failure{
 			Class: pijson.ClassInternal, Message: fmt.Sprintf("the lane ended %s, but that could not be stored: %v", c.outcome.Result.Status, err),
 		}
+		round.unrecorded = append(round.unrecorded, outcome)
 	}
 	id := outcome.Result.LaneID
 	round.outcomes[id] = outcome
@@ -324,7 +326,7 @@ func (r *runSupervisor) roundFinished(ctx actor.Context, roundID string) {
 
 func (r *runSupervisor) closeIfDone(ctx actor.Context, round *openRound) {
 	if round.finished && round.unstored == 0 {
-		ctx.Send(r.checkpoint, round.activity.Envelope(commit{&endRound{round.roundID}}))
+		ctx.Send(r.checkpoint, round.activity.Envelope(commit{&endRound{roundID: round.roundID, durable: round.spec != nil, unrecorded: round.unrecorded}}))
 	}
 }
 

@@ -316,6 +316,7 @@ func TestFaultE78AnAnswerThatCannotBeStoredFailsItsLaneAndNoSibling(t *testing.T
 		t.Errorf("ended with %d: %s", o.code, o.stderr)
 	}
 	checkFailed(t, o.lane(record.Lanes[1].LaneID), pijson.ClassInternal, "could not be stored")
+	s.consistent() // the end of the round has closed its record, too
 	if err := os.RemoveAll(blocked); err != nil {
 		t.Fatal(err)
 	}
