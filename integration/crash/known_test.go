@@ -186,6 +186,8 @@ func (q *question) check(id string, cp store.Checkpoint, decisions []store.Decis
 	switch {
 	case q.answered:
 		ok = ok && slices.Equal(inCheckpoint, []string{q.answer})
+	case q.dropped && len(q.tried) > 0: // an answer under way at a kill may have come first, and wins
+		ok = ok && !pending && slices.Equal(inLedger, inCheckpoint)
 	case q.dropped:
 		ok = ok && !pending && len(inLedger) == 0
 	case q.asked && !q.dropping:
