@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -11,7 +12,8 @@ import (
 	"pilothouse/lanes/pijson"
 )
 
-// Messages of a role actor to the run. It takes [lanes.Begin] and [lanes.Cancel].
+// Messages of a role actor to the run. It takes [lanes.Begin], [lanes.Cancel] and
+// [lanes.CancelLane].
 type (
 	// LaneProgress is a lane at work.
 	LaneProgress struct {
@@ -85,6 +87,8 @@ func (r *round) Receive(ctx actor.Context) {
 		r.next(ctx)
 	case lanes.Cancel:
 		r.cancel(ctx, m)
+	case lanes.CancelLane:
+		r.cancelLane(ctx, m)
 	case lanes.Progress:
 		ctx.Send(ctx.Parent(), LaneProgress{r.id, m})
 		if m.Status == lanes.Running && m.Phase != lanes.PhaseStarting {
@@ -202,16 +206,38 @@ func (r *round) judgeOpen(ctx actor.Context, chosen func(Lane) bool, result func
 func (r *round) cancel(ctx actor.Context, m lanes.Cancel) {
 	r.refuse(ctx)
 	r.judgeOpen(ctx, func(lane Lane) bool { return r.running[lane.Batch] == nil }, func(lane Lane) lanes.Result {
-		return lanes.Result{
-			LaneID: lane.Spec.ID, Status: lanes.Cancelled,
-			Error: &lanes.Failure{Class: pijson.ClassCancelled, Message: cmp.Or(m.Reason, pijson.ClassCancelled.Sentence())},
-		}
+		return cancelled(lane.Spec.ID, m.Reason)
 	})
 	r.batches = nil
 	for _, pid := range r.running {
 		ctx.Send(pid, m)
 	}
 	r.next(ctx)
+}
+
+// cancelLane ends one lane: through its batch, or at once when that has no actor yet.
+func (r *round) cancelLane(ctx actor.Context, m lanes.CancelLane) {
+	lane, open := r.open[m.LaneID]
+	if !open {
+		return
+	}
+	if pid := r.running[lane.Batch]; pid != nil {
+		ctx.Send(pid, m)
+		return
+	}
+	for i, batch := range r.batches {
+		r.batches[i] = slices.DeleteFunc(batch, func(other Lane) bool { return other.Spec.ID == m.LaneID })
+	}
+	r.batches = slices.DeleteFunc(r.batches, func(batch []Lane) bool { return len(batch) == 0 })
+	r.judge(ctx, cancelled(m.LaneID, m.Reason))
+}
+
+// cancelled is the result of a lane that was cancelled before it had an actor.
+func cancelled(laneID, reason string) lanes.Result {
+	return lanes.Result{
+		LaneID: laneID, Status: lanes.Cancelled,
+		Error: &lanes.Failure{Class: pijson.ClassCancelled, Message: cmp.Or(reason, pijson.ClassCancelled.Sentence())},
+	}
 }
 
 func (r *round) batchEnded(ctx actor.Context, who *actor.PID) {

@@ -121,13 +121,15 @@ func TestEveryLaneIsJudgedOnceWhateverHappens(t *testing.T) {
 			}
 		}
 		stage := lanestest.Open(actors.NewRound("r1", actors.Reviewer, all, host), w.fault)
-		orders := rapid.SliceOfN(rapid.SampledFrom([]string{"begin", "begin", "begin", "cancel", "await a lane"}), 0, 6).Draw(rt, "orders")
+		orders := rapid.SliceOfN(rapid.SampledFrom([]string{"begin", "begin", "begin", "cancel", "cancel a lane", "await a lane"}), 0, 6).Draw(rt, "orders")
 		for _, order := range append(orders, "begin") {
 			switch order {
 			case "begin":
 				stage.Send(lanes.Begin{})
 			case "cancel":
 				stage.Send(lanes.Cancel{Reason: "enough"})
+			case "cancel a lane":
+				stage.Send(lanes.CancelLane{LaneID: fmt.Sprintf("ref-%d", rapid.IntRange(1, n+1).Draw(rt, "lane")), Reason: "enough"})
 			case "await a lane":
 				stage.Send(lanes.Begin{})
 				if n > 0 {

@@ -77,7 +77,7 @@ func TestEveryPromptSetsTheRulesAllRolesShare(t *testing.T) {
 
 func TestARoleWithoutAPromptIsAnError(t *testing.T) {
 	t.Parallel()
-	for _, role := range []string{"", "executor", "Reviewer", "../agents/reviewer", "prompt.go"} {
+	for _, role := range []string{"", "planner", "Reviewer", "../agents/reviewer", "prompt.go"} {
 		prompt, err := agents.Prompt(role)
 		if !errors.Is(err, agents.ErrUnknownRole) || prompt != "" {
 			t.Errorf("Prompt(%q) = %.20q, %v, want ErrUnknownRole", role, prompt, err)

@@ -197,7 +197,7 @@ func (a *attempt) take(event pijson.Event) (spent bool) {
 	a.guardTools()
 	if !a.heard {
 		a.heard = true
-		a.metrics.heard(a.spec.Role, time.Since(a.fed))
+		a.metrics.heard(a.spec.Role, time.Since(a.fed), a.trace.spanContext())
 	}
 	a.silence.Reset(a.limits.Silence)
 	switch over := a.over(); {

@@ -22,6 +22,7 @@ type batch struct {
 	activity  Activity
 	warm      bool
 	cancelled *Cancel
+	leaving   map[string]Cancel // lanes that were cancelled alone
 	stopping  bool
 	lanes     map[string]*actor.PID // by lane id, those still alive
 	histories map[string]*history   // by lane id
@@ -41,7 +42,7 @@ func NewBatch(specs []Spec, host Host) actor.Producer {
 		return &batch{
 			Supervision: Supervision{Restarts: LaneRestarts},
 			specs:       specs, host: host,
-			lanes: map[string]*actor.PID{}, histories: map[string]*history{}, finished: map[string]bool{},
+			leaving: map[string]Cancel{}, lanes: map[string]*actor.PID{}, histories: map[string]*history{}, finished: map[string]bool{},
 		}
 	}
 }
@@ -59,6 +60,8 @@ func (b *batch) Receive(ctx actor.Context) {
 	case Cancel:
 		b.cancelled = &m
 		b.broadcast(ctx, m)
+	case CancelLane:
+		b.cancelLane(ctx, m)
 	case ready:
 		b.catchUp(ctx, m.laneID)
 	case Progress:
@@ -112,12 +115,22 @@ func (b *batch) broadcast(ctx actor.Context, message any) {
 	}
 }
 
+func (b *batch) cancelLane(ctx actor.Context, m CancelLane) {
+	if pid := b.lanes[m.LaneID]; pid != nil && !b.finished[m.LaneID] {
+		b.leaving[m.LaneID] = Cancel{m.Reason}
+		ctx.Send(pid, b.leaving[m.LaneID])
+	}
+}
+
 // catchUp brings a lane that was restarted after a panic to where it was. One
 // that panicked while it stopped is about to be stopped again (see Supervision).
 func (b *batch) catchUp(ctx actor.Context, laneID string) {
 	pid := b.lanes[laneID]
+	alone, leaving := b.leaving[laneID]
 	switch {
 	case pid == nil || b.stopping || b.finished[laneID]:
+	case leaving:
+		ctx.Send(pid, alone)
 	case b.cancelled != nil:
 		ctx.Send(pid, *b.cancelled)
 	case b.begun:

@@ -17,10 +17,8 @@ import (
 // then on the child does not depend on ctx.
 type Host interface {
 	Start(ctx context.Context, spec Spec, traceparent string) (Child, error)
-	// Spare gives leave to start a child ahead of its task, within the host's
-	// budget of such children. The lane calls giveBack once, when the child has its
-	// task or is gone. Without leave the child is started when its task is due.
-	Spare() (giveBack func(), ok bool)
+	// Places are asked before a child is started.
+	Places
 	// Contended tells the host that a child lost the fight for one of pi's lock
 	// files, so that it keeps further starts apart.
 	Contended()
@@ -49,27 +47,19 @@ type PiHost struct {
 	Environ []string
 	// Scratch is the directory for system prompt files, 0700.
 	Scratch string
-	// Spares is the budget of children without a task, shared by all hosts of a
-	// process: its capacity. Nil allows none.
-	Spares chan struct{}
+	// Places are those of the run that the host works for.
+	Places
 	// Pace keeps starts apart after a fight for pi's lock files.
 	Pace *Pace
+	// Extension is the file of the one extension that sessions have, "" for none. Lanes
+	// never have any.
+	Extension string
 	// Metrics counts the children; nil counts nothing.
 	Metrics *Metrics
 }
 
 // Contended implements [Host].
 func (h *PiHost) Contended() { h.Pace.Contended() }
-
-// Spare implements [Host].
-func (h *PiHost) Spare() (giveBack func(), ok bool) {
-	select {
-	case h.Spares <- struct{}{}:
-		return func() { <-h.Spares }, true
-	default:
-		return nil, false
-	}
-}
 
 // Variables of a child's environment.
 const (
@@ -82,6 +72,15 @@ const (
 // Start implements [Host]. An error of the program or the machine is a
 // *proc.StartError.
 func (h *PiHost) Start(ctx context.Context, spec Spec, traceparent string) (Child, error) {
+	child, err := h.start(ctx, spec, setEnv(h.Environ, refinerVariable, "1"), traceparent, piArgs)
+	if err != nil {
+		return nil, err
+	}
+	return child, nil
+}
+
+// start starts pi with the arguments that args gives for a prompt file.
+func (h *PiHost) start(ctx context.Context, spec Spec, environ []string, traceparent string, args func(spec Spec, prompt string, untrusting bool) []string) (*piChild, error) {
 	if err := h.Pace.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -89,13 +88,12 @@ func (h *PiHost) Start(ctx context.Context, spec Spec, traceparent string) (Chil
 	if err != nil {
 		return nil, err
 	}
-	environ := setEnv(h.Environ, refinerVariable, "1")
 	if traceparent != "" {
 		environ = setEnv(environ, traceparentVariable, traceparent)
 	}
 	child, err := h.Spawner.Start(ctx, proc.Spec{
 		Path:  h.Command.Path,
-		Args:  append(append([]string{}, h.Command.Args...), piArgs(spec, prompt, h.Command.Untrusting)...),
+		Args:  append(append([]string{}, h.Command.Args...), args(spec, prompt, h.Command.Untrusting)...),
 		Dir:   spec.Dir,
 		Env:   environ,
 		Label: spec.Name,

@@ -16,7 +16,8 @@ import (
 // life is
 //
 //	idle ──Warm──▶ warm ──Begin──▶ working ──retryable failure──▶ waiting
-//	  └───────────Begin──────────────▲  │  ◀────────delay───────────┘
+//	  │ ◀──giveWay──┘                ▲  │                           │
+//	  └──Begin──▶ queued ──a place───┘  │        queued ◀──delay────┘
 //	                                    ▼
 //	            any state ──Cancel──▶ ended: one Finished to the parent, then stop
 //
@@ -34,7 +35,8 @@ type lane struct {
 	cancelled *Cancel // nil while not cancelled
 	work      *work   // nil when nothing runs
 	warm      Child   // a started child without a task
-	giveBack  func()  // the leave to have it, nil without
+	place     Place   // of its child, or the one that it waits for; nil without
+	yields    bool    // the warm child has to give its place back
 	last      outcome // of the last attempt
 }
 
@@ -45,8 +47,9 @@ type history struct {
 	attempts int
 	usage    pijson.Usage
 	turns    int
-	started  time.Time // carries the monotonic clock
-	activity Activity  // from Begin to the terminal record
+	started  time.Time     // carries the monotonic clock
+	queued   time.Duration // in waits for a place since then; no clock of the lane runs in them
+	activity Activity      // from Begin to the terminal record
 }
 
 func (h *history) add(v pijson.Verdict) {
@@ -54,12 +57,21 @@ func (h *history) add(v pijson.Verdict) {
 	h.turns += v.Turns
 }
 
-// duration is the time since the first attempt; 0 if none was made.
+// duration is the time since the first attempt without the waits for places; 0 if no
+// attempt was made.
 func (h *history) duration() time.Duration {
 	if h.started.IsZero() {
 		return 0
 	}
-	return time.Since(h.started)
+	return time.Since(h.started) - h.queued
+}
+
+// waitedForPlace stops the lane's clocks for a wait between two attempts; before the
+// first they have not started.
+func (h *history) waitedForPlace(m queued) {
+	if !h.started.IsZero() {
+		h.queued += time.Since(m.since)
+	}
 }
 
 // work is a goroutine of the lane. The lane cancels it, waits for done and then
@@ -67,19 +79,23 @@ func (h *history) duration() time.Duration {
 type work struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	report any // warmed, discarded, waited or outcome
+	report any // warmed, discarded, queued, waited or outcome
 }
 
 // What work reports.
 type (
 	warmed    struct{ child Child } // nil when it could not be started
 	discarded struct{}              // a warm child is gone
-	waited    struct{}              // the next attempt is due
+	queued    struct{ since time.Time }
+	waited    struct{} // the next attempt is due
 )
 
 // Messages of a lane to itself. They name the work they come from: when the lane
 // has moved on, they are dropped.
 type (
+	// giveWay comes when somebody waits for the place of the warm child. One that
+	// comes too late, to a lane that was started anew, costs that a warm child.
+	giveWay    struct{}
 	worked     struct{ work *work }
 	progressed struct {
 		work     *work
@@ -109,9 +125,11 @@ func (l *lane) Receive(ctx actor.Context) {
 		l.begin(ctx)
 	case Cancel:
 		l.cancel(ctx, m)
+	case giveWay:
+		l.giveWay(ctx)
 	case progressed:
 		if m.work == l.work {
-			l.tell(ctx, m.progress, m.warning)
+			l.tell(ctx, Running, m.progress, m.warning)
 		}
 	case worked:
 		if m.work == l.work {
@@ -141,11 +159,12 @@ func (l *lane) startWarm(ctx actor.Context) {
 	if l.begun || l.cancelled != nil || l.work != nil || l.warm != nil {
 		return
 	}
-	giveBack, ok := l.host.Spare()
+	self, root := ctx.Self(), ctx.ActorSystem().Root
+	place, ok := l.host.Spare(func() { root.Send(self, giveWay{}) })
 	if !ok {
 		return
 	}
-	l.giveBack = giveBack
+	l.place = place
 	traceparent := traceparent(MessageTrace(ctx))
 	l.spawn(ctx, func(ctx context.Context, _ *work) (report any) {
 		defer func() {
@@ -169,8 +188,19 @@ func (l *lane) begin(ctx actor.Context) {
 	if !l.history.activity.Begun() { // else restarted after a panic
 		l.history.activity = BeginActivity(ctx, "lane", laneAttributes(l.spec)...)
 	}
+	if l.work == nil { // else the warm start, or the end of the warm child, reports first
+		l.goOn(ctx)
+	}
+}
+
+// giveWay ends the child that waits for its task because another lane has one.
+func (l *lane) giveWay(ctx actor.Context) {
+	if l.begun || l.cancelled != nil || l.place == nil {
+		return // its place is spoken for, or given back already
+	}
+	l.yields = true
 	if l.work == nil { // else the warm start reports first
-		l.attempt(ctx)
+		l.goOn(ctx)
 	}
 }
 
@@ -181,11 +211,14 @@ func (l *lane) take(ctx actor.Context, report any) {
 		l.takeWarm(ctx, m)
 	case outcome:
 		l.judge(ctx, m)
+	case queued:
+		l.history.waitedForPlace(m)
+		l.goOn(ctx)
 	case waited:
 		l.goOn(ctx)
 	case discarded:
-		l.endLeave()
-		l.finish(ctx)
+		l.leave()
+		l.goOn(ctx)
 	}
 }
 
@@ -193,39 +226,67 @@ func (l *lane) take(ctx actor.Context, report any) {
 func (l *lane) takeWarm(ctx actor.Context, m warmed) {
 	l.warm = m.child
 	if l.warm == nil {
-		l.endLeave()
+		l.leave()
 	}
-	if l.begun || l.cancelled != nil {
-		l.goOn(ctx)
-	}
+	l.goOn(ctx)
 }
 
-// endLeave gives the leave for a warm child back, if there is one.
-func (l *lane) endLeave() {
-	if l.giveBack != nil {
-		l.giveBack()
-		l.giveBack = nil
+// leave gives the place back, or the turn in the queue, if the lane has one.
+func (l *lane) leave() {
+	if l.place != nil {
+		l.place.Release()
+		l.place = nil
 	}
+	l.yields = false
 }
 
-// goOn runs the next attempt, unless the lane was cancelled.
+// goOn does what is next when nothing of the lane's is at work.
 func (l *lane) goOn(ctx actor.Context) {
 	switch {
-	case l.cancelled == nil:
-		l.attempt(ctx)
-	case l.warm != nil:
-		child := l.warm
-		l.spawn(ctx, func(context.Context, *work) any {
-			endChild(child)
-			return discarded{}
-		})
-		l.warm = nil
-	default:
+	case l.warm != nil && (l.cancelled != nil || l.yields || l.begun && !l.place.Keep()):
+		l.discard(ctx)
+	case l.cancelled != nil:
 		l.finish(ctx)
+	case !l.begun: // it waits for Begin, warm or cold
+	case l.place == nil:
+		l.queue(ctx)
+	default:
+		l.attempt(ctx)
 	}
 }
 
-// attempt runs the next child of the lane.
+// discard ends a warm child that gets no task.
+func (l *lane) discard(ctx actor.Context) {
+	child := l.warm
+	l.warm = nil
+	l.spawn(ctx, func(context.Context, *work) any {
+		endChild(child)
+		return discarded{}
+	})
+}
+
+// queue asks for a place for the next child, and waits for it if need be.
+func (l *lane) queue(ctx actor.Context) {
+	l.place = l.host.Queue()
+	granted := l.place.Granted()
+	select {
+	case <-granted:
+		l.attempt(ctx)
+		return
+	default:
+	}
+	l.tell(ctx, Queued, pijson.Progress{Phase: PhaseQueued}, "")
+	since := time.Now()
+	l.spawn(ctx, func(ctx context.Context, _ *work) any {
+		select {
+		case <-granted:
+		case <-ctx.Done():
+		}
+		return queued{since}
+	})
+}
+
+// attempt runs the next child of the lane, which has a place for it.
 func (l *lane) attempt(ctx actor.Context) {
 	h := l.history
 	h.attempts++
@@ -237,17 +298,16 @@ func (l *lane) attempt(ctx actor.Context) {
 	traced, trace := beginAttempt(h.activity.Context(), telemetry.Tracer, l.spec, h.attempts)
 	run := &attempt{
 		host: l.host, spec: l.spec, limits: l.limits,
-		deadline: h.started.Add(l.limits.Lane), budget: budget{l.limits, h.turns, h.usage},
+		deadline: h.started.Add(l.limits.Lane + h.queued), budget: budget{l.limits, h.turns, h.usage},
 		number: h.attempts, traceparent: traceparent(traced), trace: trace, metrics: telemetry.Metrics,
 	}
 	warm := l.warm
-	l.tell(ctx, pijson.Progress{Phase: PhaseStarting}, "")
+	l.tell(ctx, Running, pijson.Progress{Phase: PhaseStarting}, "")
 	l.spawn(ctx, func(ctx context.Context, w *work) any {
 		run.report = func(p pijson.Progress, warning string) { root.Send(self, progressed{w, p, warning}) }
 		return run.run(ctx, warm)
 	})
 	l.warm = nil
-	l.endLeave() // the child gets its task now
 }
 
 // spawn runs a task that takes time and returns its report. A task recovers from
@@ -265,16 +325,18 @@ func (l *lane) spawn(ctx actor.Context, task func(context.Context, *work) any) {
 	}()
 }
 
-func (l *lane) tell(ctx actor.Context, p pijson.Progress, warning string) {
+func (l *lane) tell(ctx actor.Context, status Status, p pijson.Progress, warning string) {
 	ctx.Send(ctx.Parent(), Progress{
-		LaneID: l.spec.ID, Status: Running, Phase: p.Phase, Tool: p.Tool,
+		LaneID: l.spec.ID, Status: status, Phase: p.Phase, Tool: p.Tool,
 		Attempt: l.history.attempts, Turns: l.history.turns + p.Turns, Usage: l.history.usage.Plus(p.Usage), Model: p.Model,
 		Elapsed: l.history.duration(), Warning: warning,
 	})
 }
 
-// judge takes the outcome of an attempt: the lane is done, or waits for another.
+// judge takes the outcome of an attempt: the lane is done, or waits for another. The
+// child is gone, and its place is free for others meanwhile.
 func (l *lane) judge(ctx actor.Context, o outcome) {
+	l.leave()
 	l.last = o
 	l.history.add(o.verdict)
 	if contended(o.verdict) {
@@ -284,7 +346,7 @@ func (l *lane) judge(ctx actor.Context, o outcome) {
 		remaining := l.limits.Lane - l.history.duration()
 		if delay, again := l.retries.next(o.verdict, l.history.attempts, remaining); again {
 			telemetryOf(ctx.ActorSystem()).Metrics.retried(o.verdict.Class)
-			l.tell(ctx, pijson.Progress{Phase: fmt.Sprintf("waiting: %s, next attempt in %s", o.verdict.Class, delay.Round(100*time.Millisecond))}, "")
+			l.tell(ctx, Running, pijson.Progress{Phase: fmt.Sprintf("waiting: %s, next attempt in %s", o.verdict.Class, delay.Round(100*time.Millisecond))}, "")
 			l.spawn(ctx, func(ctx context.Context, _ *work) any {
 				due := time.NewTimer(delay)
 				defer due.Stop()
@@ -315,6 +377,7 @@ func (l *lane) cancel(ctx actor.Context, m Cancel) {
 }
 
 func (l *lane) finish(ctx actor.Context) {
+	l.leave()
 	result := l.result()
 	endLane(l.history.activity, result)
 	ctx.Send(ctx.Parent(), Finished{result})
@@ -378,6 +441,8 @@ func (l *lane) release() {
 		switch m := w.report.(type) {
 		case outcome:
 			l.history.add(m.verdict)
+		case queued:
+			l.history.waitedForPlace(m)
 		case warmed:
 			l.warm = m.child
 		}
@@ -386,7 +451,7 @@ func (l *lane) release() {
 		endChild(l.warm)
 		l.warm = nil
 	}
-	l.endLeave()
+	l.leave()
 }
 
 // endChild ends a child that nobody reads. It does not panic: it runs where

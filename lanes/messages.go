@@ -13,6 +13,9 @@ type (
 	// Cancel ends a batch or lane; each lane still reports [Finished].
 	Cancel struct{ Reason string }
 
+	// CancelLane ends one lane of a round or batch, as [Cancel] does; the others go on.
+	CancelLane struct{ LaneID, Reason string }
+
 	// Finished is the one terminal report of a lane: lane → batch → role actor.
 	Finished struct{ Result Result }
 )

@@ -66,8 +66,8 @@ func NewMetrics(registry prometheus.Registerer, roles ...string) (*Metrics, erro
 		register(v)
 		return v
 	}
-	m.queued = gauge("pilothouse_lanes_queued", "Lanes of accepted rounds that wait for their batch.")
-	m.running = gauge("pilothouse_lanes_running", "Lanes between their first attempt and their terminal record.")
+	m.queued = gauge("pilothouse_lanes_queued", "Lanes of accepted rounds that wait for their batch or for a place.")
+	m.running = gauge("pilothouse_lanes_running", "Lanes between their first attempt and their terminal record that do not wait for a place.")
 	m.ended = counter("pilothouse_lanes_total", "Lanes by their terminal record. The class tells why a lane failed.", "role", "status", "class")
 	m.retries = counter("pilothouse_lane_retries_total", "Attempts that were made again, by what had failed.", "class")
 	m.tokens = counter("pilothouse_tokens_total", "Tokens of lanes that have ended, failed attempts included.", "role", "kind")
@@ -152,10 +152,20 @@ func (m *Metrics) batchBegun() {
 	}
 }
 
+// Observe counts a time in a histogram. A sampled span gives it its trace as exemplar,
+// which leads from a slow one to what it was.
+func Observe(histogram prometheus.Observer, took time.Duration, span trace.SpanContext) {
+	if exemplar, ok := histogram.(prometheus.ExemplarObserver); ok && span.IsSampled() {
+		exemplar.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": span.TraceID().String()})
+		return
+	}
+	histogram.Observe(took.Seconds())
+}
+
 // heard counts the first event of a child, so long after it was given its task.
-func (m *Metrics) heard(role string, after time.Duration) {
+func (m *Metrics) heard(role string, after time.Duration, span trace.SpanContext) {
 	if m != nil {
-		m.firstEvent.WithLabelValues(m.role(role)).Observe(after.Seconds())
+		Observe(m.firstEvent.WithLabelValues(m.role(role)), after, span)
 	}
 }
 
@@ -193,8 +203,9 @@ type Tally struct {
 	role     string
 	accepted time.Time
 
-	mu   sync.Mutex
-	open map[string]Status // Queued or Running, by lane id
+	mu    sync.Mutex
+	open  map[string]Status // Queued or Running, by lane id
+	begun map[string]bool   // lanes that have run
 }
 
 // Accept counts the lanes of a round as queued.
@@ -202,7 +213,7 @@ func (m *Metrics) Accept(role string, laneIDs []string) *Tally {
 	if m == nil {
 		return nil
 	}
-	t := &Tally{metrics: m, role: m.role(role), accepted: time.Now(), open: map[string]Status{}}
+	t := &Tally{metrics: m, role: m.role(role), accepted: time.Now(), open: map[string]Status{}, begun: map[string]bool{}}
 	for _, id := range laneIDs {
 		t.open[id] = Queued
 	}
@@ -210,20 +221,33 @@ func (m *Metrics) Accept(role string, laneIDs []string) *Tally {
 	return t
 }
 
-// Running counts a lane whose first attempt has begun.
-func (t *Tally) Running(laneID string) {
+// Seen counts a lane as running, or as queued while it waits for a place, which it
+// may do again between two attempts.
+func (t *Tally) Seen(laneID string, status Status) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.open[laneID] != Queued {
+	was, open := t.open[laneID]
+	if !open || status == was || status.Terminal() {
 		return
 	}
-	t.open[laneID] = Running
-	t.metrics.queued.WithLabelValues(t.role).Dec()
-	t.metrics.running.WithLabelValues(t.role).Inc()
-	t.metrics.wait.WithLabelValues(t.role).Observe(time.Since(t.accepted).Seconds())
+	t.open[laneID] = status
+	t.gauge(was).Dec()
+	t.gauge(status).Inc()
+	if status == Running && !t.begun[laneID] {
+		t.begun[laneID] = true
+		t.metrics.wait.WithLabelValues(t.role).Observe(time.Since(t.accepted).Seconds())
+	}
+}
+
+// gauge counts the lanes of a status that is not terminal.
+func (t *Tally) gauge(status Status) prometheus.Gauge {
+	if status == Queued {
+		return t.metrics.queued.WithLabelValues(t.role)
+	}
+	return t.metrics.running.WithLabelValues(t.role)
 }
 
 // Ended counts the terminal record of a lane. The duration carries the trace of
@@ -255,12 +279,7 @@ func (t *Tally) Ended(r Result, span trace.SpanContext) {
 	}
 	t.metrics.attempts.WithLabelValues(t.role).Observe(float64(r.Attempts))
 	t.metrics.spent(t.role, r.Usage)
-	duration := t.metrics.duration.WithLabelValues(t.role)
-	if exemplar, ok := duration.(prometheus.ExemplarObserver); ok && span.IsSampled() {
-		exemplar.ObserveWithExemplar(r.Duration.Seconds(), prometheus.Labels{"trace_id": span.TraceID().String()})
-		return
-	}
-	duration.Observe(r.Duration.Seconds())
+	Observe(t.metrics.duration.WithLabelValues(t.role), r.Duration, span)
 }
 
 // Close takes the lanes that have not ended off the gauges: the round was given up.
@@ -277,14 +296,10 @@ func (t *Tally) Close() {
 
 // leave takes a lane off its gauge; it is false when the lane is not open.
 func (t *Tally) leave(laneID string) bool {
-	switch t.open[laneID] {
-	case Queued:
-		t.metrics.queued.WithLabelValues(t.role).Dec()
-	case Running:
-		t.metrics.running.WithLabelValues(t.role).Dec()
-	default:
-		return false
+	status, open := t.open[laneID]
+	if open {
+		t.gauge(status).Dec()
+		delete(t.open, laneID)
 	}
-	delete(t.open, laneID)
-	return true
+	return open
 }

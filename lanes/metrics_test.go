@@ -54,7 +54,7 @@ func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 	t.Parallel()
 	var none *lanes.Metrics
 	tally := none.Accept("reviewer", []string{"general"})
-	tally.Running("general")
+	tally.Seen("general", lanes.Running)
 	tally.Ended(lanes.Result{LaneID: "general"}, trace.SpanContext{})
 	tally.Close()
 }
@@ -71,9 +71,9 @@ func TestALaneIsCountedFromItsQueueToItsEnd(t *testing.T) {
 	}
 	tally := m.Accept("reviewer", []string{"general", "risk", "refused"})
 	gauges(3, 0)
-	tally.Running("general")
-	tally.Running("general") // the progress of a lane comes many times
-	tally.Running("risk")
+	tally.Seen("general", lanes.Running)
+	tally.Seen("general", lanes.Running) // the progress of a lane comes many times
+	tally.Seen("risk", lanes.Running)
 	gauges(1, 2)
 	sampled := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: 1}, SpanID: trace.SpanID{7: 1}, TraceFlags: trace.FlagsSampled})
 	general := lanes.Result{LaneID: "general", Status: lanes.Complete, Attempts: 2, Duration: 90 * time.Second, Usage: lanestest.Cost}
@@ -127,16 +127,20 @@ func TestTheGaugesOfLanesAreNeverOff(t *testing.T) {
 		}
 		ids := []string{"a", "b", "c"}
 		tally := m.Accept(rapid.SampledFrom([]string{"reviewer", "stranger"}).Draw(t, "role"), ids)
-		state := map[string]string{"a": "queued", "b": "queued", "c": "queued"}
+		state, ran := map[string]string{"a": "queued", "b": "queued", "c": "queued"}, map[string]bool{}
 		for range rapid.IntRange(0, 20).Draw(t, "steps") {
 			id := rapid.SampledFrom(append(ids, "unknown")).Draw(t, "id")
 			if rapid.Bool().Draw(t, "ends") {
 				tally.Ended(lanes.Result{LaneID: id, Status: lanes.Complete}, trace.SpanContext{})
 				delete(state, id)
 			} else {
-				tally.Running(id)
-				if state[id] == "queued" {
-					state[id] = "running"
+				seen := rapid.SampledFrom([]lanes.Status{lanes.Queued, lanes.Running}).Draw(t, "seen")
+				tally.Seen(id, seen)
+				if state[id] != "" {
+					state[id] = string(seen)
+				}
+				if seen == lanes.Running && state[id] != "" {
+					ran[id] = true
 				}
 			}
 			want := map[string]float64{}
@@ -152,6 +156,9 @@ func TestTheGaugesOfLanesAreNeverOff(t *testing.T) {
 		tally.Close()
 		if got := lanestest.Value(t, registry, "pilothouse_lanes_queued") + lanestest.Value(t, registry, "pilothouse_lanes_running"); got != 0 {
 			t.Fatalf("%v lanes are left after the round", got)
+		}
+		if got := lanestest.Value(t, registry, "pilothouse_lane_queue_wait_seconds_count"); got != float64(len(ran)) {
+			t.Fatalf("%v waits counted for %d lanes that ran, however often", got, len(ran))
 		}
 	})
 }
@@ -169,7 +176,7 @@ func TestTheNumberOfSeriesDoesNotGrowWithWhatRuns(t *testing.T) {
 				tally := m.Accept([]string{"reviewer", "criticizer", id}[run%3], []string{id + "-a", id + "-b", id + "-c"})
 				for i, status := range []lanes.Status{lanes.Complete, lanes.Failed, lanes.Status(id)} {
 					lane := fmt.Sprintf("%s-%c", id, 'a'+i)
-					tally.Running(lane)
+					tally.Seen(lane, lanes.Running)
 					tally.Ended(lanes.Result{
 						LaneID: lane, Status: status, Attempts: 1 + run%4, Model: id, Usage: lanestest.Cost,
 						Error: &lanes.Failure{Class: classes[run%len(classes)], Message: id},

@@ -75,7 +75,7 @@ type Result struct {
 	Model    string        `json:"model,omitempty"` // as the child reported it
 	Usage    pijson.Usage  `json:"usage"`           // of all attempts, failed ones too
 	Turns    int           `json:"turns"`
-	Duration time.Duration `json:"duration"` // from the first start to the end, waits between attempts included
+	Duration time.Duration `json:"duration"` // from the first start to the end, waits between attempts included, for places not
 	Exit     Exit          `json:"exit"`
 	Error    *Failure      `json:"error,omitempty"` // nil iff complete
 	Output   string        `json:"output"`          // the answer; partial text when not complete
@@ -85,8 +85,14 @@ type Result struct {
 	Started time.Time `json:"started"`
 }
 
-// PhaseStarting is the phase of a lane until the first event of its child.
-const PhaseStarting = "starting"
+// Phases that are not told by a child.
+const (
+	// PhaseQueued is the phase of a lane that waits for a place for its next child. It
+	// is [Queued] meanwhile, before its first attempt and between two.
+	PhaseQueued = "waiting for a free place"
+	// PhaseStarting is the phase of a lane until the first event of its child.
+	PhaseStarting = "starting"
+)
 
 // Progress is a snapshot of a lane at work, at most ten a second.
 type Progress struct {
@@ -98,7 +104,7 @@ type Progress struct {
 	Turns   int           `json:"turns"`
 	Usage   pijson.Usage  `json:"usage"`
 	Model   string        `json:"model,omitempty"`
-	Elapsed time.Duration `json:"elapsed"` // since the lane's first attempt
+	Elapsed time.Duration `json:"elapsed"` // since the lane's first attempt, waits for places not counted
 	// Warning says that a budget of the lane is nearly used up, "" while none is.
 	Warning string `json:"warning,omitempty"`
 }

@@ -80,6 +80,14 @@ func requested(selector string) []attribute.KeyValue {
 	return []attribute.KeyValue{semconv.GenAIProviderNameKey.String(provider), semconv.GenAIRequestModel(model)}
 }
 
+// spanContext identifies the attempt's span; it is not valid without one.
+func (t *attemptTrace) spanContext() trace.SpanContext {
+	if t == nil {
+		return trace.SpanContext{}
+	}
+	return t.span.SpanContext()
+}
+
 // take draws what an event begins or ends.
 func (t *attemptTrace) take(e pijson.Event) {
 	if t == nil {

@@ -167,6 +167,7 @@ func TestALostLeaseStopsItsWritesAndItsReleaseLeavesTheNewOwner(t *testing.T) {
 	for name, write := range map[string]func() error{
 		"status":   func() error { _, err := dir.SetStatus(store.StatusDone, pinned); return err },
 		"ledger":   func() error { _, err := dir.AppendDecision(store.Decision{Question: "q"}, pinned); return err },
+		"notes":    func() error { return dir.UpdateNotes(pinned, func(*store.WorkflowNotes) {}) },
 		"review":   func() error { _, err := dir.WriteReview("r", "a", "x"); return err },
 		"round":    func() error { return dir.RoundDir().SaveRound(exampleRound("r", pinned)) },
 		"of round": func() error { _, err := dir.RoundDir().WriteReview("r", "a", "x"); return err },

@@ -60,7 +60,7 @@ func writes(dir store.RunDir, lease *store.Lease) map[string]func() error {
 		"the checkpoint":     func() error { _, err := dir.MutateCheckpoint(lease, nil, pinned, store.HandoffOffered()); return err },
 		"its own checkpoint": func() error { _, err := dir.MutateCheckpoint(nil, nil, pinned, store.HandoffOffered()); return err },
 		"the status":         func() error { _, err := dir.SetStatus(store.StatusStopped, pinned); return err },
-		"the work tree":      func() error { _, err := dir.SetWorkdir("/x", pinned); return err },
+		"the work tree":      func() error { _, err := dir.SetPlace("/x", "/x/plans", pinned); return err },
 		"a review":           func() error { _, err := dir.WriteReview("r1", "a", "text"); return err },
 		"a review of rounds": func() error { _, err := dir.RoundDir().WriteReview("r1", "a", "text"); return err },
 		"a round":            func() error { return dir.RoundDir().SaveRound(round) },

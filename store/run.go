@@ -181,9 +181,10 @@ func (d RunDir) SetStatus(status RunStatus, now time.Time) (Run, error) {
 	return d.update(now, func(run *Run) { run.Status = status })
 }
 
-// SetWorkdir records that the run goes on in another work tree.
-func (d RunDir) SetWorkdir(workdir string, now time.Time) (Run, error) {
-	return d.update(now, func(run *Run) { run.Workdir = workdir })
+// SetPlace records that the run goes on in another work tree, with its artifacts in a
+// directory there (see [Root.CopyArtifacts]).
+func (d RunDir) SetPlace(workdir, artifactDir string, now time.Time) (Run, error) {
+	return d.update(now, func(run *Run) { run.Workdir, run.ArtifactDir = workdir, artifactDir })
 }
 
 func (d RunDir) update(now time.Time, change func(*Run)) (Run, error) {

@@ -47,7 +47,10 @@ func newGround(t *testing.T, seed int) *ground {
 	g.children = filepath.Join(g.dir, "children")
 	before := descriptors(t)
 	var err error
-	g.system, err = supervisor.New(supervisor.Options{Logger: slog.New(warner{g}), ChildrenDir: g.children})
+	g.system, err = supervisor.New(supervisor.Options{
+		Logger: slog.New(warner{g}), ChildrenDir: g.children,
+		MaxChildren: lanesPerRound * (*workspaces + 1) * 2, // all lanes at once, and spares
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,11 +29,13 @@ type Child struct {
 	in   *io.PipeReader
 	out  *io.PipeWriter
 	fed  chan string
+	said chan string
+	over chan struct{} // closed when the other end has hung up
 	term chan struct{}
 	gone chan struct{}
 	exit proc.Exit
 
-	termOnce, waitOnce sync.Once
+	termOnce, waitOnce, overOnce sync.Once
 
 	mu      sync.Mutex
 	waited  bool
@@ -52,7 +54,7 @@ func newChild(h *Host, spec lanes.Spec, traceparent string, number int) *Child {
 	in, out := io.Pipe()
 	return &Child{
 		Spec: spec, Traceparent: traceparent, Number: number, host: h, in: in, out: out,
-		fed: make(chan string, 1), term: make(chan struct{}), gone: make(chan struct{}), points: map[string]*point{},
+		fed: make(chan string, 1), said: make(chan string, 64), over: make(chan struct{}), term: make(chan struct{}), gone: make(chan struct{}), points: map[string]*point{},
 	}
 }
 

@@ -21,6 +21,8 @@ type Host struct {
 	// Spares is how many children may be started ahead of their task; none by
 	// default.
 	Spares int
+	// Full lets lanes wait for a place until the test grants one with [Host.Grant].
+	Full bool
 
 	script Script
 
@@ -29,9 +31,10 @@ type Host struct {
 	arrivals map[string]chan *Child
 	children []*Child
 	alive    int
-	atWork   int // children that have their task
-	peak     int // of atWork
-	spares   int // leaves that are out
+	atWork   int             // children that have their task
+	peak     int             // of atWork
+	places   map[*place]bool // that are not given back
+	queue    chan *place     // those that wait to be granted
 	fights   int
 }
 
@@ -49,7 +52,7 @@ func NewHost(t testing.TB, script Script) *Host {
 
 // NewUncheckedHost makes a host whose Complaints the test asks for itself.
 func NewUncheckedHost(script Script) *Host {
-	return &Host{script: script, starts: map[string]int{}, arrivals: map[string]chan *Child{}}
+	return &Host{script: script, starts: map[string]int{}, arrivals: map[string]chan *Child{}, places: map[*place]bool{}, queue: make(chan *place, 64)}
 }
 
 // Start implements lanes.Host.
@@ -144,25 +147,10 @@ func (h *Host) Complaints() []string {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.spares != 0 {
-		complaints = append(complaints, fmt.Sprintf("%d leaves for spares were not given back", h.spares))
+	if len(h.places) != 0 {
+		complaints = append(complaints, fmt.Sprintf("%d places were not given back", len(h.places)))
 	}
 	return complaints
-}
-
-// Spare implements lanes.Host.
-func (h *Host) Spare() (giveBack func(), ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.spares >= h.Spares {
-		return nil, false
-	}
-	h.spares++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.spares--
-	}, true
 }
 
 // Contended implements lanes.Host.

@@ -123,7 +123,15 @@ func decodeWhole(line []byte) (Event, bool) {
 	if w.Type == "" {
 		return Event{}, false
 	}
-	return w.event(), true
+	e := w.event()
+	switch e.Kind {
+	case KindResponse:
+		e.Response = decodeResponse(line)
+	case KindDialog:
+		e.Dialog = decodeDialog(line)
+	default:
+	}
+	return e, true
 }
 
 func (w *wireEvent) event() Event {
@@ -256,6 +264,10 @@ func lineKind(name []byte) Kind {
 		return KindSettled
 	case "auto_retry_start":
 		return KindRetryStart
+	case "response":
+		return KindResponse
+	case "extension_ui_request":
+		return KindDialog
 	case "auto_retry_end":
 		return KindRetryEnd
 	case "compaction_start":

@@ -45,6 +45,8 @@ const (
 	KindRetryEnd
 	KindCompactionStart
 	KindCompactionEnd
+	KindResponse
+	KindDialog
 	kindCount
 )
 
@@ -74,6 +76,8 @@ var kindNames = [kindCount]string{
 	KindRetryEnd:        "auto_retry_end",
 	KindCompactionStart: "compaction_start",
 	KindCompactionEnd:   "compaction_end",
+	KindResponse:        "response",
+	KindDialog:          "extension_ui_request",
 }
 
 // String returns Pi's own name of the kind.
@@ -137,6 +141,10 @@ type Event struct {
 	Usage *Usage
 	// Retry is set for KindRetryStart and KindRetryEnd.
 	Retry *Retry
+	// Response is set for KindResponse, Dialog for KindDialog. Only a Pi in RPC mode
+	// prints these (Pi fact §10).
+	Response *Response
+	Dialog   *Dialog
 }
 
 // ToolTextLimit bounds Event.Text of tool results and Event.ToolArgs, in bytes. They

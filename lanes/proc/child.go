@@ -36,9 +36,9 @@ type Child struct {
 	done             chan struct{}
 
 	mu    sync.Mutex
-	fed   bool
-	over  bool           // nothing is fed any more
-	tasks sync.WaitGroup // feeder, stderr and terminal
+	input input
+	over  bool           // nothing is said any more
+	tasks sync.WaitGroup // writer of stdin, stderr and terminal
 
 	stderr tail
 	exit   Exit // valid when done is closed
@@ -58,23 +58,6 @@ func (c *Child) run() {
 		close(c.exited)
 	}()
 	go c.supervise()
-}
-
-// Feed gives the child its task and closes its stdin. It returns at once; a
-// child that does not read, or is gone already, is no error. Only the first call
-// counts. The caller does not change task afterwards.
-func (c *Child) Feed(task []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.fed || c.over {
-		return
-	}
-	c.fed = true
-	c.tasks.Go(func() {
-		// Ends at the latest when finish closes the pipe.
-		_, _ = c.pipes.stdin.Write(task)
-		_ = c.pipes.stdin.Close()
-	})
 }
 
 // Stdout is what the child writes to stdout. It has to be read to io.EOF by one
