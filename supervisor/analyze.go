@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -32,6 +33,7 @@ func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req A
 	if err != nil {
 		return destination{}, err
 	}
+	resumed := req.ResumeRoundID != ""
 	command, err := piCommand(req.Session)
 	if err != nil {
 		return destination{}, err
@@ -52,17 +54,37 @@ func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req A
 	if err != nil {
 		return destination{}, err
 	}
-	a := &assignment{
-		caller: caller, session: req.ID, runID: adHocRun, role: actors.RefAnalyst, model: req.Model.model(set), notices: notices,
-		roundID: "refs-r" + strconv.FormatInt(s.clock.next().UnixMilli(), 36), stored: map[string]string{},
+	var earlier analysisRound
+	if resumed {
+		if earlier, err = analysisToResume(root, req.ResumeRoundID); err != nil {
+			return destination{}, err
+		}
+		if refs, err = earlier.references(refs); err != nil {
+			return destination{}, err
+		}
+		if run = earlier.run; run != nil {
+			record, err := run.Load()
+			if err != nil {
+				return destination{}, err
+			}
+			language = languageOf(record)
+		}
+		req.Context = earlier.earlier.Context
 	}
-	rounds, key := root.AdHoc(), runKey{root.Dir, adHocRun + "-" + a.roundID}
+	a := &assignment{
+		caller: caller, session: req.ID, runID: adHocRun, role: actors.RefAnalyst, model: req.Model.model(set, req.Session), notices: notices,
+		roundID: cmp.Or(req.ResumeRoundID, "refs-r"+strconv.FormatInt(s.clock.next().UnixMilli(), 36)), stored: map[string]string{},
+	}
+	rounds, key := root.AdHoc(), adHocKey(root, a.roundID)
+	host, err := s.host(req.Session, root)
+	if err != nil {
+		return destination{}, err
+	}
+	a.host = host
 	if run != nil {
 		a.runID, rounds, key = run.ID, run.RoundDir(), runKey{root.Dir, run.ID}
-		a.notices = append(a.notices, lostNotices(*run, "")...)
-	}
-	if a.host, err = s.host(req.Session, root); err != nil {
-		return destination{}, err
+		a.notices = append(a.notices, lostNotices(*run, req.ResumeRoundID)...)
+		host.Places = s.places.of(key)
 	}
 	a.lanes, err = actors.PlanAnalysis(actors.AnalysisRequest{
 		Refs: refs, Context: req.Context, Language: language, RunID: a.runID, Model: a.model, ObeysProject: !command.Untrusting, Limits: req.Limits,
@@ -77,13 +99,24 @@ func (s *services) prepareAnalysis(ctx context.Context, caller *actor.PID, req A
 		a.order = append(a.order, lane.Spec.ID)
 		a.record.Lanes = append(a.record.Lanes, queuedLane(lane))
 	}
+	if resumed {
+		earlier.takeOver(a)
+	}
 	return destination{run: key, session: req.ID, message: startRound{a}, spawn: newRun(s, run, rounds)}, nil
+}
+
+// adHocKey is the key of a round without a run: each has a supervisor of its own.
+func adHocKey(root store.Root, roundID string) runKey {
+	return runKey{root.Dir, adHocRun + "-" + roundID}
 }
 
 // references checks the request's references and makes their paths absolute.
 // A path that is no directory is not an error here: its lane fails, the others
 // run (spec: subagents 4.2).
 func references(req AnalyzeRequest) ([]actors.Reference, error) {
+	if len(req.Refs) == 0 && req.ResumeRoundID != "" {
+		return nil, nil
+	}
 	if len(req.Refs) == 0 {
 		return nil, inputErrorf("there is no reference to analyse; name one with --ref ID=DIR")
 	}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,7 @@ func (r *openRound) result() RoundResult {
 		summary.Outcomes = append(summary.Outcomes, outcome)
 		result.Lanes = append(result.Lanes, newLaneResult(outcome, r.stored[id]))
 	}
+	result.Findings = consolidated(result.Lanes)
 	result.Text = actors.Text(summary)
 	return result
 }
@@ -88,8 +90,10 @@ func reuse(lane actors.Lane, role actors.Role, record store.LaneRecord, answer s
 }
 
 // host makes the place where the lanes of a session run. It is checked before
-// anything is written: a missing pi must not leave a round behind that never ran.
-func (s *services) host(session Session, root store.Root) (lanes.Host, error) {
+// anything is written: a missing pi must not leave a round behind that never ran. Its
+// lanes take turns with those of all runs as what the session runs without one; the
+// caller that has a run gives it the places of that.
+func (s *services) host(session Session, root store.Root) (*lanes.PiHost, error) {
 	command, err := piCommand(session)
 	if err != nil {
 		return nil, err
@@ -103,7 +107,8 @@ func (s *services) host(session Session, root store.Root) (lanes.Host, error) {
 		return nil, err
 	}
 	return &lanes.PiHost{
-		Spawner: spawner, Command: command, Environ: session.Environ, Scratch: scratch, Spares: s.spares, Pace: &s.pace, Metrics: s.metrics.ofLanes(),
+		Spawner: spawner, Command: command, Environ: session.Environ, Scratch: scratch, Pace: &s.pace, Metrics: s.metrics.ofLanes(),
+		Places: s.places.of(runKey{root.Dir, adHocRun + "/" + session.ID}),
 	}, nil
 }
 
@@ -153,12 +158,14 @@ func setting(config store.Config, role actors.Role) actors.Setting {
 	return s
 }
 
-// model chooses: the answer of the call, else the workspace's setting.
-func (m ModelAnswer) model(s actors.Setting) string {
+// model chooses: the answer of the call, else the workspace's setting; one that
+// inherits means the model of the session.
+func (m ModelAnswer) model(s actors.Setting, session Session) string {
+	chosen := s.Model
 	if m.Answered {
-		return m.Selector
+		chosen = m.Selector
 	}
-	return s.Model
+	return cmp.Or(chosen, session.Model)
 }
 
 // within makes a path of the session absolute. A leading @ is pi's way to name a

@@ -40,20 +40,33 @@ func (b *bindings) unbind(sessionID string) {
 	maps.DeleteFunc(b.runs, func(k binding, _ string) bool { return k.sessionID == sessionID })
 }
 
+// release lets a session mean the run that the workspace points to again.
+func (b *bindings) release(sessionID string, root store.Root) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.runs, binding{sessionID, root.Dir})
+}
+
 // current is the run that a session means when it names none: its own, else, also
 // when that is gone, the one that the workspace points to.
 func (b *bindings) current(sessionID string, root store.Root) (store.RunDir, bool, error) {
+	run, _, found, err := b.meant(sessionID, root)
+	return run, found, err
+}
+
+// meant is current, and tells whether the run is the session's own.
+func (b *bindings) meant(sessionID string, root store.Root) (run store.RunDir, own, found bool, err error) {
 	b.mu.Lock()
 	id := b.runs[binding{sessionID, root.Dir}]
 	b.mu.Unlock()
 	if id != "" {
 		if run, err := root.Run(id); err == nil {
-			return run, true, nil
+			return run, true, true, nil
 		}
 	}
-	run, found, err := root.Active()
+	run, found, err = root.Active()
 	if err != nil {
-		return store.RunDir{}, false, fmt.Errorf("find the active run: %w", err)
+		return store.RunDir{}, false, false, fmt.Errorf("find the active run: %w", err)
 	}
-	return run, found, nil
+	return run, false, found, nil
 }

@@ -61,6 +61,9 @@ func allOf(steps []store.Change) store.Change {
 // date first when the recorded plan was edited in place.
 func startRoundOf(spec store.RoundSpec, now time.Time) store.Change {
 	return func(cp *store.Checkpoint) error {
+		if err := refuseRound(cp, spec); err != nil {
+			return err
+		}
 		edited := spec.Target == actors.TargetPlan && spec.Plan != nil && cp.Plan != nil &&
 			cp.Plan.Path == spec.Plan.Path && cp.Plan.SHA256 != spec.Plan.SHA256
 		if edited && cp.Round(spec.RoundID) == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"strings"
 	"time"
@@ -124,11 +125,8 @@ func (s *System) ReleaseRun(ctx context.Context, session Session, runID string, 
 }
 
 func (s *services) examine(ctx context.Context, session Session) Diagnosis {
-	d := Diagnosis{Pi: examinePi(ctx, session), Findings: []RunFinding{}, Children: ChildrenFinding{Dir: s.children.dir}}
-	if err := proc.CgroupProblem(); err != nil {
-		d.Cgroup.Reason = err.Error()
-	}
-	d.Cgroup.Writable = d.Cgroup.Reason == ""
+	d := Diagnosis{Pi: FindPi(ctx, session), Findings: []RunFinding{}, Children: ChildrenFinding{Dir: s.children.dir}}
+	d.Cgroup = examineCgroup(proc.CgroupProblem())
 	if d.Children.Dir != "" {
 		var err error
 		if d.Children.Leftovers, err = proc.Look(d.Children.Dir); err != nil {
@@ -156,10 +154,24 @@ func (s *services) examine(ctx context.Context, session Session) Diagnosis {
 	return d
 }
 
+// examineCgroup judges the place where children would get theirs. This is the doctor's
+// own; a daemon of a service manager has another.
+func examineCgroup(problem error) CgroupFinding {
+	switch {
+	case problem == nil:
+		return CgroupFinding{Writable: true}
+	case errors.Is(problem, fs.ErrPermission):
+		return CgroupFinding{Reason: fmt.Sprintf("%v; a systemd service has it with Delegate=yes", problem)}
+	default:
+		return CgroupFinding{Reason: problem.Error()}
+	}
+}
+
 // versionPatience bounds how long a program may take to say which one it is.
 const versionPatience = 15 * time.Second
 
-func examinePi(ctx context.Context, session Session) PiFinding {
+// FindPi finds the pi that a session would start, and asks it for its version.
+func FindPi(ctx context.Context, session Session) PiFinding {
 	command, err := piCommand(session)
 	if err != nil {
 		return PiFinding{Problem: err.Error()}

@@ -197,6 +197,22 @@ func TestTheDoctorCountsTheChildrenThatACrashHasLeft(t *testing.T) {
 	}
 }
 
+func TestTheDoctorTellsWhyChildrenHaveNoCgroupAndWhoCanGiveThemOne(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		problem error
+		want    CgroupFinding
+	}{
+		"delegated":     {nil, CgroupFinding{Writable: true}},
+		"not delegated": {fmt.Errorf("make a cgroup: %w", fs.ErrPermission), CgroupFinding{Reason: "make a cgroup: permission denied; a systemd service has it with Delegate=yes"}},
+		"not mounted":   {errors.New("no cgroup v2 is mounted"), CgroupFinding{Reason: "no cgroup v2 is mounted"}},
+	} {
+		if diff := cmp.Diff(tt.want, examineCgroup(tt.problem)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 func TestTheDoctorTellsWhatKeepsAWorkspaceFromBeingUsed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"pilothouse/store"
 	"pilothouse/supervisor/guard"
@@ -26,26 +27,39 @@ type guardFile struct {
 // its active run (spec: execution 5.7) and the project's additions. What cannot be
 // read is left out, which makes the policy stricter; a notice tells of it.
 func GuardPolicy(ctx context.Context, workdir string) (policy guard.Policy, notices []string) {
+	root, err := store.Find(ctx, workdir)
+	if err != nil {
+		return policyOf(workdir, nil, nil)
+	}
+	if active, ok, err := root.Active(); err == nil && ok {
+		if run, err := active.Load(); err == nil {
+			return policyOf(workdir, &root, &run)
+		}
+	}
+	return policyOf(workdir, &root, nil)
+}
+
+// policyOf is the policy for a directory, with the root of its state and the run that is
+// worked on where there are any: without a repository there are no plans and no
+// additions.
+func policyOf(workdir string, root *store.Root, run *store.Run) (policy guard.Policy, notices []string) {
 	policy = guard.Policy{Workspace: workdir, Dir: workdir, Links: realLinks{}}
 	if home, err := os.UserHomeDir(); err == nil {
 		policy.Home = home
 		policy.Planning = append(policy.Planning, filepath.Join(home, ".cache", "pi-plans"))
 	}
-	root, err := store.Find(ctx, workdir)
-	if err != nil {
-		return policy, nil // without a repository there are no plans and no additions
+	if root == nil {
+		return policy, nil
 	}
 	policy.Workspace = root.Worktree
 	policy.Planning = append(policy.Planning, root.Dir)
-	if active, ok, err := root.Active(); err == nil && ok {
-		if run, err := active.Load(); err == nil && run.ArtifactDir != "" {
-			policy.Planning = append(policy.Planning, absolute(workdir, run.ArtifactDir))
-		}
+	if run != nil && run.ArtifactDir != "" {
+		policy.Planning = append(policy.Planning, absolute(workdir, run.ArtifactDir))
 	}
 	if config, err := root.LoadConfig(); err == nil && config.RefsRoot != nil && *config.RefsRoot != "" {
 		policy.Planning = append(policy.Planning, absolute(workdir, *config.RefsRoot))
 	}
-	path := filepath.Join(root.Dir, "pilothouse", "guard.json")
+	path := guardFilePath(*root)
 	additions, err := readGuardFile(path)
 	if err != nil {
 		return policy, []string{fmt.Sprintf("%s is ignored: %v; correct or remove it", path, err)}
@@ -56,6 +70,10 @@ func GuardPolicy(ctx context.Context, workdir string) (policy guard.Policy, noti
 		notices = append(notices, fmt.Sprintf("%q in %s does not count: %s", name, path, refused[name]))
 	}
 	return policy, notices
+}
+
+func guardFilePath(root store.Root) string {
+	return filepath.Join(root.Dir, "pilothouse", "guard.json")
 }
 
 func readGuardFile(path string) (guardFile, error) {
@@ -73,8 +91,14 @@ func readGuardFile(path string) (guardFile, error) {
 	return file, nil
 }
 
-// absolute resolves a path of the configuration, which is relative to the workdir.
+// absolute resolves a path of the configuration, which is relative to the workdir or to
+// the home directory.
 func absolute(workdir, path string) string {
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		if expanded, err := store.Expand(path); err == nil {
+			return expanded
+		}
+	}
 	if filepath.IsAbs(path) {
 		return path
 	}

@@ -22,6 +22,8 @@ type RunInfo struct {
 	ArtifactDir string          `json:"artifactDir,omitempty"`
 	UpdatedAt   string          `json:"updatedAt,omitempty"`
 	Active      bool            `json:"active,omitempty"`
+	// Resumable tells that `pilothouse resume` can take the run up, once nobody owns it.
+	Resumable bool `json:"resumable,omitempty"`
 	// Owner names who works on the run now, "" for nobody.
 	Owner string `json:"owner,omitempty"`
 	// Lost are the rounds of an unfinished run whose lanes a pilothouse that is gone
@@ -38,6 +40,8 @@ type RunDetail struct {
 	Plan        *store.PlanIdentity `json:"plan"`
 	NextAction  store.NextAction    `json:"nextAction,omitempty"`
 	Rounds      []store.RoundRecord `json:"rounds"`
+	// Findings are those of the reviewers of each round, the same fault once.
+	Findings []RoundFindings `json:"findings,omitempty"`
 	// Reviews is the directory of the full answers.
 	Reviews string `json:"reviews"`
 }
@@ -157,7 +161,7 @@ func showRun(ctx context.Context, workdir, runID string) (RunDetail, error) {
 	}
 	return RunDetail{
 		RunInfo: info, RequestText: summary.Run.RequestText, Plan: cp.Plan, NextAction: cp.NextAction,
-		Rounds: slices.Concat([]store.RoundRecord{}, rounds), Reviews: dir.RoundDir().Reviews,
+		Rounds: slices.Concat([]store.RoundRecord{}, rounds), Findings: roundFindings(dir, cp), Reviews: dir.RoundDir().Reviews,
 	}, nil
 }
 
@@ -185,6 +189,7 @@ func describe(summary store.RunSummary) (RunInfo, store.Checkpoint, store.OwnerS
 		info.Problem = summary.Err.Error()
 	}
 	cp, err := summary.Dir.LoadCheckpoint()
+	info.Resumable = summary.Err == nil && resumable(run, cp, err)
 	switch {
 	case err == nil:
 		info.Phase, info.UpdatedAt = cp.Phase, max(info.UpdatedAt, cp.UpdatedAt)

@@ -14,6 +14,8 @@ import (
 	"pilothouse/actors"
 	"pilothouse/lanes"
 	"pilothouse/store"
+	"pilothouse/supervisor/compaction"
+	"pilothouse/supervisor/guard"
 )
 
 // The values of the label result.
@@ -28,6 +30,11 @@ const (
 	ownerTakenOver = "taken_over" // from an owner that was dead
 	ownerRefused   = "refused"    // somebody else has the run
 	ownerLost      = "lost"       // somebody else took the run
+
+	subjectTool = "tool"
+	subjectUser = "user_bash" // a command that the user typed
+
+	compactionFailed = "failed" // inside; Pi does it its own way
 
 	writeStored = "ok"
 	writeFailed = "failed" // at least one change of the group
@@ -46,12 +53,16 @@ type metrics struct {
 	ownership     *prometheus.CounterVec // result
 	orphans       prometheus.Counter
 	deadLetters   prometheus.Counter
-	restarts      *prometheus.CounterVec // actor
+	restarts      *prometheus.CounterVec   // actor
+	hooks         *prometheus.CounterVec   // hook, outcome
+	compactions   *prometheus.CounterVec   // action, phase
+	hookDuration  *prometheus.HistogramVec // hook, outcome
+	verdicts      *prometheus.CounterVec   // verdict, subject
 	mailboxes     *mailboxes
 }
 
 // newMetrics registers the metrics of a system; nil for none.
-func newMetrics(registry *prometheus.Registry) (*metrics, error) {
+func newMetrics(registry *prometheus.Registry, places *scheduler) (*metrics, error) {
 	if registry == nil {
 		return nil, nil
 	}
@@ -88,7 +99,22 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	m.orphans = counter("pilothouse_orphans_swept_total", "Processes ended that a dead pilothouse had left behind.").WithLabelValues()
 	m.deadLetters = counter("pilothouse_dead_letters_total", "Messages to actors that had ended.").WithLabelValues()
 	m.restarts = counter("pilothouse_actor_restarts_total", "Actors started again, or given up, after a panic.", "actor")
+	m.verdicts = counter("pilothouse_guard_verdicts_total", "Calls that plan mode or the write guard of a run judged.", "verdict", "subject")
+	m.hooks = counter("pilothouse_hooks_total", "Hooks of Pi sessions answered, by how.", "hook", "outcome")
+	m.compactions = counter("pilothouse_compactions_total", "Compactions of Pi sessions decided on, by what was decided.", "action", "phase")
+	m.hookDuration = histogram("pilothouse_hook_duration_seconds", "Time of a hook in the daemon, which a Pi session waits for.", []string{"hook", "outcome"},
+		0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 	register(m.mailboxes)
+	used := func(name, help string, of func(placeLoad) int) {
+		register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(of(places.load())) }))
+	}
+	used("pilothouse_children_limit", "Children that there may be at once, those of all runs together.", func(placeLoad) int { return places.limit })
+	used("pilothouse_children_at_work", "Children that have a task, and lanes that are about to start one.", func(l placeLoad) int { return l.atWork })
+	used("pilothouse_children_spare", "Children that wait warm for their tasks.", func(l placeLoad) int { return l.spare })
+	used("pilothouse_children_waited_for", "Lanes whose turn it is and that wait for a place for their child.", func(l placeLoad) int { return l.waiting })
+	placeWait := histogram("pilothouse_child_place_wait_seconds", "Time that a lane waited for a place for a child.", nil,
+		0.001, 0.01, 0.1, 1, 5, 15, 60, 300, 900, 1800, 3600).WithLabelValues()
+	places.waited = func(wait time.Duration) { placeWait.Observe(wait.Seconds()) }
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -110,6 +136,22 @@ func (m *metrics) fill(roles []string) {
 	for _, result := range []string{ownerAcquired, ownerTakenOver, ownerRefused, ownerLost} {
 		m.ownership.WithLabelValues(result)
 	}
+	for _, subject := range []string{subjectTool, subjectUser} {
+		for _, decision := range []guard.Decision{guard.Allow, guard.Block} {
+			m.verdicts.WithLabelValues(string(decision), subject)
+		}
+	}
+	for _, name := range HookNames() {
+		for _, outcome := range []string{hookOK, hookBlocked, hookRefused, hookFailed} {
+			m.hooks.WithLabelValues(name, outcome)
+			m.hookDuration.WithLabelValues(name, outcome)
+		}
+	}
+	for _, phase := range []string{compaction.Planning, compaction.Execution, prePlanPhase} {
+		for _, action := range []string{string(compaction.Compacted), string(compaction.Cancel), string(compaction.Fallback), compactionFailed} {
+			m.compactions.WithLabelValues(action, phase)
+		}
+	}
 	for _, kind := range actorNames {
 		m.restarts.WithLabelValues(kind)
 	}
@@ -123,8 +165,8 @@ func (m *metrics) ofLanes() *lanes.Metrics {
 	return m.lanes
 }
 
-// roundEnded counts a round with its result.
-func (m *metrics) roundEnded(role actors.Role, result string, after time.Duration) {
+// roundEnded counts a round with its result. A sampled span is the exemplar of the time.
+func (m *metrics) roundEnded(role actors.Role, result string, after time.Duration, span trace.SpanContext) {
 	if m == nil {
 		return
 	}
@@ -133,7 +175,7 @@ func (m *metrics) roundEnded(role actors.Role, result string, after time.Duratio
 		label = string(role)
 	}
 	m.rounds.WithLabelValues(label, result).Inc()
-	m.roundDuration.WithLabelValues(label).Observe(after.Seconds())
+	lanes.Observe(m.roundDuration.WithLabelValues(label), after, span)
 }
 
 // written counts a group of changes and how long they took to become durable. A
@@ -144,11 +186,7 @@ func (m *metrics) written(results []committed, took time.Duration, span trace.Sp
 	}
 	m.group.Observe(float64(len(results)))
 	m.writes.WithLabelValues(writeResult(results)).Inc()
-	if exemplar, ok := m.write.(prometheus.ExemplarObserver); ok && span.IsSampled() {
-		exemplar.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": span.TraceID().String()})
-		return
-	}
-	m.write.Observe(took.Seconds())
+	lanes.Observe(m.write, took, span)
 }
 
 // writeResult tells whether the disk took every change of a group. A change that
@@ -168,6 +206,30 @@ func writeResult(results []committed) string {
 		}
 	}
 	return writeStored
+}
+
+// hooked counts a hook and how long its session waited. A sampled span is the exemplar
+// of the time.
+func (m *metrics) hooked(name, outcome string, took time.Duration, span trace.SpanContext) {
+	if m == nil {
+		return
+	}
+	m.hooks.WithLabelValues(name, outcome).Inc()
+	lanes.Observe(m.hookDuration.WithLabelValues(name, outcome), took, span)
+}
+
+// compacted counts a decision on a compaction.
+func (m *metrics) compacted(action, phase string) {
+	if m != nil {
+		m.compactions.WithLabelValues(action, phase).Inc()
+	}
+}
+
+// judged counts a verdict of the guard.
+func (m *metrics) judged(subject string, decision guard.Decision) {
+	if m != nil {
+		m.verdicts.WithLabelValues(string(decision), subject).Inc()
+	}
 }
 
 // owner counts what became of the wish to hold a run.
@@ -226,7 +288,7 @@ func (m *metrics) restarted(kind string) {
 }
 
 // actorNames are the actors of the tree by the beginning of their names.
-var actorNames = []string{"registry", "run", "ownership", "checkpoint", "round", "batch", "lane", "other"}
+var actorNames = []string{"registry", "run", "ownership", "checkpoint", "compaction", "round", "batch", "lane", "other"}
 
 // actorKind is the kind of an actor with this id.
 func actorKind(id string) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"pilothouse/lanes"
 	"pilothouse/lanes/lanestest"
@@ -132,8 +133,12 @@ func TestARoundIsCounted(t *testing.T) {
 		t.Errorf("%v times fsync for %v writes", did, writes)
 	}
 	trace := span.SpanContext().TraceID().String()
-	if exemplars := lanestest.Exemplars(t, registry, "pilothouse_lane_duration_seconds"); len(exemplars) == 0 || exemplars[0] != trace {
-		t.Errorf("the exemplars are %v, the trace is %s", exemplars, trace)
+	for _, histogram := range []string{
+		"pilothouse_lane_duration_seconds", "pilothouse_lane_first_event_seconds", "pilothouse_round_duration_seconds", "pilothouse_checkpoint_write_duration_seconds",
+	} {
+		if exemplars := lanestest.Exemplars(t, registry, histogram); len(exemplars) == 0 || exemplars[0] != trace {
+			t.Errorf("the exemplars of %s are %v, the trace is %s", histogram, exemplars, trace)
+		}
 	}
 	if after := len(samples); after != series {
 		t.Errorf("%d series before the round, %d after it", series, after)
@@ -312,11 +317,11 @@ func TestAChangeThatTheRunRefusesIsNoFailureOfTheDisk(t *testing.T) {
 
 func TestWithoutARegistryASystemCountsNothing(t *testing.T) {
 	t.Parallel()
-	m, err := newMetrics(nil)
+	m, err := newMetrics(nil, newScheduler(1, 0))
 	if m != nil || err != nil {
 		t.Fatalf("got %v, %v", m, err)
 	}
-	m.roundEnded("reviewer", roundComplete, 0)
+	m.roundEnded("reviewer", roundComplete, 0, oteltrace.SpanContext{})
 	m.owner(ownerLost)
 	m.swept(math.MaxInt32)
 	m.restarted("lane")

@@ -418,7 +418,7 @@ var runActions = map[string]func(Session, store.RunDir, PlansAction) (*planChang
 // recordCheckpoint is the boundary that a model may cross: a whitelist of
 // transitions. Approval, verification progress and jumps between phases are not
 // among them (seed: Workflow Checkpoints).
-func recordCheckpoint(session Session, _ store.RunDir, p PlansAction) (*planChange, error) {
+func recordCheckpoint(session Session, run store.RunDir, p PlansAction) (*planChange, error) {
 	c := p.Checkpoint
 	if c == nil || c.Transition == "" {
 		return nil, inputErrorf("record-checkpoint needs checkpoint with a transition")
@@ -454,7 +454,7 @@ func recordCheckpoint(session Session, _ store.RunDir, p PlansAction) (*planChan
 	case "implementation-round-finished":
 		step = func(time.Time) store.Change { return store.ReviewRoundFinished() }
 	case "completed":
-		step = func(time.Time) store.Change { return store.Completed(c.Evidence) }
+		step = func(time.Time) store.Change { return completed(run, c.Evidence) }
 	default:
 		return nil, inputErrorf("transition %q cannot be recorded; those that can are plan-written, review-consolidated, "+
 			"implementation-review-configured, implementation-round-finished and completed", c.Transition)

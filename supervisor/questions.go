@@ -16,6 +16,10 @@ import (
 // and *store.StateError while another question is pending, once this one has an
 // answer, and in a phase without questions (spec: checkpoint 2.3).
 func (s *System) AskQuestion(ctx context.Context, session Session, runID string, question store.PendingQuestion) error {
+	return s.askQuestion(ctx, session, runID, question, func(now time.Time) store.Change { return store.QuestionAsked(question, now) })
+}
+
+func (s *System) askQuestion(ctx context.Context, session Session, runID string, question store.PendingQuestion, step func(now time.Time) store.Change) error {
 	if err := checkQuestionID(question.QuestionID); err != nil {
 		return err
 	}
@@ -25,7 +29,7 @@ func (s *System) AskQuestion(ctx context.Context, session Session, runID string,
 	_, err := s.changeRun(ctx, session, "ask-question", runID, func(context.Context, store.RunDir) (*planChange, error) {
 		return &planChange{
 			files: func(f *files) (any, error) { return nil, refuseAnswered(f, question.QuestionID) },
-			step:  func(now time.Time) store.Change { return store.QuestionAsked(question, now) },
+			step:  step,
 		}, nil
 	})
 	return err
@@ -85,7 +89,7 @@ func checkQuestionID(id string) error {
 // refuseAnswered refuses a question that the ledger has an answer of: after a crash
 // that answer would be taken for one to the new question.
 func refuseAnswered(f *files, questionID string) error {
-	earlier, err := f.ledgerAnswer(questionID)
+	earlier, err := ledgerAnswer(*f.run, questionID)
 	if err == nil && earlier != nil {
 		err = &store.StateError{Step: "ask a question", Reason: "question " + questionID + " is already answered"}
 	}
@@ -95,7 +99,7 @@ func refuseAnswered(f *files, questionID string) error {
 // recordAnswer records an answer in the ledger, unless the question has one there
 // already, and returns the one that counts. A refused answer leaves no line.
 func recordAnswer(f *files, answer store.AnsweredQuestion) (store.AnsweredQuestion, error) {
-	earlier, err := f.ledgerAnswer(answer.QuestionID)
+	earlier, err := ledgerAnswer(*f.run, answer.QuestionID)
 	if err != nil {
 		return answer, err
 	}
@@ -114,18 +118,15 @@ func recordAnswer(f *files, answer store.AnsweredQuestion) (store.AnsweredQuesti
 	}
 	entry := store.Decision{
 		Question: cp.PendingQuestion.Question, Options: cp.PendingQuestion.Options,
-		Answer: answer.Answer, AnswerSource: store.AnswerUser, QuestionID: answer.QuestionID,
-	}
-	if answer.Source == store.AnswerAutoComplete { // all that the ledger tells apart (spec: execution 5.6)
-		entry.AnswerSource = store.AnswerAutoComplete
+		Answer: answer.Answer, AnswerSource: ledgerSource(answer.Source), QuestionID: answer.QuestionID,
 	}
 	_, err = f.run.AppendDecision(entry, f.now())
 	return answer, err
 }
 
 // ledgerAnswer is the last answer that the ledger has of a question, nil without one.
-func (f *files) ledgerAnswer(questionID string) (*store.AnsweredQuestion, error) {
-	decisions, err := f.run.Decisions()
+func ledgerAnswer(run store.RunDir, questionID string) (*store.AnsweredQuestion, error) {
+	decisions, err := run.Decisions()
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func (c *settle) store(f *files) error {
 	if err != nil {
 		return err
 	}
-	c.answer, err = f.ledgerAnswer(cp.PendingQuestion.QuestionID)
+	c.answer, err = ledgerAnswer(*f.run, cp.PendingQuestion.QuestionID)
 	return err
 }
 

@@ -50,8 +50,8 @@ func lostRound(record store.RoundRecord, resumable bool, at time.Time) (store.Ro
 // wayOut says how the lost lanes of a round are run again.
 func wayOut(record store.RoundRecord, resumable bool) string {
 	switch {
-	case record.PlanPath == "": // references are not resumed
-		return "ask for it again with `pilothouse analyze-refs`"
+	case record.PlanPath == "": // references, which are never in the checkpoint
+		return fmt.Sprintf("continue with `pilothouse analyze-refs --resume-round %s`", record.RoundID)
 	case !resumable: // the crash came before the checkpoint
 		return fmt.Sprintf("ask for it again with `pilothouse refine %s`", record.PlanPath)
 	default:
@@ -124,8 +124,8 @@ func anyOpen(records []store.RoundRecord) bool {
 	})
 }
 
-// toldAdHoc is toldRounds for rounds that belong to no run, which have an owner each
-// and are never resumed: one that is open without an owner is read again, because
+// toldAdHoc is toldRounds for rounds that belong to no run, which have an owner each:
+// one that is open without an owner is read again, because
 // it may just have ended.
 func toldAdHoc(rounds store.RoundDir) ([]store.RoundRecord, error) {
 	records, err := rounds.Rounds()

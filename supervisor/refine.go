@@ -51,7 +51,7 @@ func (s *services) prepareRefine(ctx context.Context, caller *actor.PID, req Ref
 	if err != nil {
 		return destination{}, err
 	}
-	run, err := findRun(root, req, plan.path)
+	run, err := s.runToRefine(root, req, plan.path)
 	if err != nil {
 		return destination{}, err
 	}
@@ -78,16 +78,18 @@ func (s *services) prepareRefine(ctx context.Context, caller *actor.PID, req Ref
 		run, notices = &started, append(notices, more...)
 		s.bindings.bind(req.ID, started)
 	}
+	key := runKey{root.Dir, run.ID}
+	host.Places = s.places.of(key)
 	a := &assignment{
 		caller: caller, session: req.ID, runID: run.ID, roundID: wanted.roundID, role: wanted.role, target: wanted.target,
-		model: req.Model.model(set), host: host, notices: append(notices, lostNotices(*run, wanted.roundID)...), stored: map[string]string{},
+		model: req.Model.model(set, req.Session), host: host, notices: append(notices, lostNotices(*run, wanted.roundID)...), stored: map[string]string{},
 		full: filepath.Join(run.Dir, "reviews"),
 	}
 	if err := s.planRound(a, *run, config, req, wanted, plan, earlier); err != nil {
 		return destination{}, err
 	}
 	return destination{
-		run: runKey{root.Dir, run.ID}, session: req.ID, message: startRound{a}, spawn: newRun(s, run, run.RoundDir()),
+		run: key, session: req.ID, message: startRound{a}, spawn: newRun(s, run, run.RoundDir()),
 	}, nil
 }
 

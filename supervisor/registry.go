@@ -44,6 +44,7 @@ type destination struct {
 	message any    // for the run, nil when done
 	value   any    // the reply when done
 	spawn   func() actor.Actor
+	absent  error // the reply when no such run is at work; nil has its supervisor spawned
 }
 
 // runKey names a run across workspaces: two of them may have runs of one name.
@@ -167,6 +168,10 @@ func (g *registry) place(ctx actor.Context, m prepared) {
 		return
 	}
 	entry := g.runs[m.to.run]
+	if m.to.absent != nil && (entry == nil || entry.retiring) {
+		g.answer(ctx, m.caller, reply{err: m.to.absent})
+		return
+	}
 	if entry != nil && entry.retiring {
 		entry.parked = append(entry.parked, m)
 		return

@@ -16,6 +16,9 @@ type Session struct {
 	Environ []string
 	// Pi names the command that starts pi, "" for `pi` on the PATH.
 	Pi string
+	// Model is what the session itself works with, as a selector: what a role that
+	// inherits gets (spec: subagents 4.1). "" leaves it to pi.
+	Model string
 }
 
 // ModelAnswer answers the model question for one call. The zero value leaves
@@ -47,10 +50,14 @@ type RefineRequest struct {
 // AnalyzeRequest asks for one analyze_refs round (spec: subagents 4.2).
 type AnalyzeRequest struct {
 	Session
-	Refs    []actors.Reference // LocalPath relative to Workdir
+	// Refs have their LocalPath relative to Workdir. A resumed round keeps its own; those
+	// that are named must be the same.
+	Refs    []actors.Reference
 	Context string
 	Model   ModelAnswer
-	Limits  lanes.Limits
+	// ResumeRoundID continues a round: only lanes that are not complete run.
+	ResumeRoundID string
+	Limits        lanes.Limits
 }
 
 // RoundStarted is the first thing that a caller hears of its round.

@@ -15,6 +15,8 @@ type RoundResult struct {
 	Target  string       `json:"target,omitempty"` // refine only
 	Model   *string      `json:"model"`            // requested selector; null inherits
 	Lanes   []LaneResult `json:"lanes"`
+	// Findings are those of all reviewers, the same fault once (reviewer only).
+	Findings []actors.MergedFinding `json:"findings,omitempty"`
 	// Text is the result as the asking agent reads it.
 	Text string `json:"text"`
 	// Stored is the directory of the full answers.

@@ -36,16 +36,19 @@ type runSupervisor struct {
 	run    *store.RunDir // nil for an ad hoc round
 	rounds store.RoundDir
 
-	ownership  *actor.PID
-	checkpoint *actor.PID
-	lease      *store.Lease
-	acquiring  bool
-	parked     []any // messages that wait for ownership
-	open       map[string]*openRound
-	stopping   bool // its children's ends are expected
-	status     store.RunStatus
-	phase      store.Phase
-	activity   lanes.Activity
+	ownership   *actor.PID
+	checkpoint  *actor.PID
+	lease       *store.Lease
+	used        bool // the owner has got something done
+	acquiring   bool
+	parked      []any // messages that wait for ownership
+	open        map[string]*openRound
+	executor    *openExecutor // nil while nothing carries the plan out
+	compactions runCompactions
+	stopping    bool // its children's ends are expected
+	status      store.RunStatus
+	phase       store.Phase
+	activity    lanes.Activity
 }
 
 // openRound is a round between startRound and its reply.
@@ -82,6 +85,9 @@ func (r *runSupervisor) Receive(ctx actor.Context) {
 	case planCommit:
 		r.asked(ctx)
 		r.whenOwned(ctx, m.change.session, m, func() { ctx.Send(r.checkpoint, r.activity.Envelope(commit{m.change})) })
+	case startExecutor:
+		r.asked(ctx)
+		r.whenOwned(ctx, m.session, m, func() { r.beginExecutor(ctx, m) })
 	case acquired:
 		r.owned(ctx, m.lease)
 	case refused:
@@ -94,7 +100,7 @@ func (r *runSupervisor) Receive(ctx actor.Context) {
 		r.committed(ctx, m)
 	case actors.LaneProgress:
 		if round := r.open[m.RoundID]; round != nil {
-			round.tally.Running(m.Progress.LaneID)
+			round.tally.Seen(m.Progress.LaneID, m.Progress.Status)
 			ctx.Send(round.caller, m.Progress)
 		}
 	case actors.LaneJudged:
@@ -103,8 +109,18 @@ func (r *runSupervisor) Receive(ctx actor.Context) {
 		r.roundFinished(ctx, m.RoundID)
 	case roundGone:
 		r.roundLost(ctx, m)
+	case actors.ExecutorReady, actors.ExecutorTurn, actors.ExecutorRested, actors.ExecutorEnded, executorGone, lanes.Progress:
+		r.executorSaid(ctx, m)
 	case cancelCall:
 		r.cancel(ctx, m)
+	case cancelLane:
+		r.cancelLane(ctx, m)
+	case compactionCall:
+		r.compactionAsked(ctx, m)
+	case compactionAnswer:
+		r.compactionAnswered(ctx, m)
+	case compactorGone:
+		r.compactorLost(ctx, m)
 	case retire:
 		r.retire(ctx)
 	case released:
@@ -157,7 +173,7 @@ func (r *runSupervisor) whenOwned(ctx actor.Context, session string, m any, do f
 }
 
 func (r *runSupervisor) owned(ctx actor.Context, lease *store.Lease) {
-	r.acquiring, r.lease = false, lease
+	r.acquiring, r.lease, r.used = false, lease, false
 	r.metrics.acquired(lease)
 	ctx.Send(r.checkpoint, fence{lease})
 	ctx.Send(r.checkpoint, commit{&settle{}})
@@ -187,6 +203,8 @@ func (r *runSupervisor) turnAway(ctx actor.Context, m any, err error) {
 		r.reply(ctx, m.assignment.caller, reply{err: err})
 	case planCommit:
 		r.reply(ctx, m.caller, reply{err: err})
+	case startExecutor:
+		r.reply(ctx, m.caller, reply{err: err})
 	}
 }
 
@@ -195,12 +213,14 @@ func (r *runSupervisor) reply(ctx actor.Context, caller *actor.PID, answer reply
 }
 
 // holder is the session that keeps the run when no call is on it: the one that has it
-// now, until the run is over or the session ends. A command line keeps nothing.
+// now, until the run is over or the session ends. A command line keeps nothing, and
+// neither does a session whose every wish was refused. Without such a session, one whose
+// compaction is not over keeps it.
 func (r *runSupervisor) holder() string {
 	over := r.status == store.StatusAbandoned || r.phase == store.PhaseCompleted ||
 		r.status == store.StatusDone && r.phase != store.PhaseImplementationReview
-	if r.lease == nil || over {
-		return ""
+	if r.lease == nil || !r.used || over {
+		return r.compactions.busy
 	}
 	return r.lease.SessionID
 }
@@ -221,6 +241,7 @@ func (r *runSupervisor) committed(ctx actor.Context, m committed) {
 		r.phase = m.checkpoint.Phase
 	}
 	if c, ok := m.change.(*planChange); ok {
+		r.used = r.used || m.err == nil
 		if run, ok := c.result.(store.Run); ok && m.err == nil {
 			r.status = run.Status
 		}
@@ -259,6 +280,7 @@ func (r *runSupervisor) begun(ctx actor.Context, round *openRound, err error) {
 		r.reply(ctx, round.caller, reply{err: err})
 		return
 	}
+	r.used = true
 	ctx.Send(round.caller, round.announcement())
 	for _, outcome := range round.reused {
 		round.outcomes[outcome.Lane.Spec.ID] = outcome
@@ -360,6 +382,12 @@ func (r *runSupervisor) childEnded(ctx actor.Context, who *actor.PID) {
 		// callers, and the children of its lanes end with it.
 		panic(fmt.Sprintf("%s: %s", who.Id, r.Reason(who)))
 	}
+	if r.executor != nil && who.Equal(r.executor.actor) {
+		ctx.Send(ctx.Self(), executorGone{who})
+	}
+	if r.compactions.actor != nil && who.Equal(r.compactions.actor) {
+		ctx.Send(ctx.Self(), compactorGone{who})
+	}
 	for id, round := range r.open {
 		if round.actor != nil && round.actor.Equal(who) { // nil while the round is being recorded
 			ctx.Send(ctx.Self(), roundGone{id, who})
@@ -391,6 +419,8 @@ func (r *runSupervisor) cancel(ctx actor.Context, m cancelCall) {
 			return
 		}
 	}
+	r.cancelExecutor(ctx, m)
+	r.compactionCancelled(ctx, m)
 	for _, round := range r.open {
 		if round.caller.Equal(m.caller) {
 			round.cancelled = &lanes.Cancel{Reason: m.reason}
@@ -420,6 +450,7 @@ func (r *runSupervisor) ownerLost(ctx actor.Context, err error) bool {
 		}
 		r.reply(ctx, round.caller, reply{err: err})
 	}
+	r.stopExecutor(ctx, err)
 	ctx.Send(ctx.Parent(), unheld{ctx.Self()})
 	return true
 }

@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -31,12 +33,14 @@ func TestMain(m *testing.M) {
 
 // stubPi obeys words in the task: "STUB-HOLD" starts to answer and then waits for
 // SIGTERM, "STUB-401" and "STUB-503" fail, "STUB-ENV name" answers with an environment
-// variable. Otherwise it answers at once.
+// variable. Otherwise it answers at once. The environment may name a journal, see
+// stubJournal, and a file that it waits for before it answers.
 func stubPi(in io.Reader, out io.Writer) {
 	task, err := io.ReadAll(in)
 	if err != nil {
 		os.Exit(1)
 	}
+	noteEnd := stubJournal()
 	w := bufio.NewWriter(out)
 	event := func(format string, args ...any) {
 		fmt.Fprintf(w, format+"\n", args...)
@@ -45,6 +49,11 @@ func stubPi(in io.Reader, out io.Writer) {
 	event(`{"type":"session","version":3,"id":"stub"}`)
 	event(`{"type":"agent_start"}`)
 	event(`{"type":"turn_start"}`)
+	for gate := os.Getenv("PILOTHOUSE_STUB_GATE"); gate != ""; time.Sleep(2 * time.Millisecond) {
+		if _, err := os.Stat(gate); err == nil {
+			break
+		}
+	}
 	switch {
 	case strings.Contains(string(task), "STUB-HOLD") && os.Getenv("PILOTHOUSE_STUB_PI") != "answering":
 		event(`{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"thinking about it"}}`)
@@ -65,6 +74,22 @@ func stubPi(in io.Reader, out io.Writer) {
 	}
 	event(`{"type":"agent_end","messages":[],"willRetry":false}`)
 	event(`{"type":"agent_settled","aborted":false}`)
+	noteEnd()
+}
+
+// stubJournal notes that a child works in its directory, and that it has ended.
+func stubJournal() (end func()) {
+	path := os.Getenv("PILOTHOUSE_STUB_JOURNAL")
+	if path == "" {
+		return func() {}
+	}
+	journal, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		os.Exit(1)
+	}
+	dir, _ := os.Getwd()
+	fmt.Fprintf(journal, "begin %s\n", filepath.Base(dir))
+	return func() { fmt.Fprintf(journal, "end %s\n", filepath.Base(dir)) }
 }
 
 func message(event func(string, ...any), text, stop, failure string) {

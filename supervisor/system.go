@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -13,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"pilothouse/lanes"
+	"pilothouse/store"
+	"pilothouse/supervisor/guard"
 )
 
 // Options of a [System]. Zero fields take the default named with them.
@@ -32,11 +35,20 @@ type Options struct {
 	// directory serves all processes of a user. When it cannot be written, none
 	// are kept.
 	ChildrenDir string
+	// SessionsDir is where the plan mode of sessions is kept over restarts; "" keeps it
+	// in memory.
+	SessionsDir string
+	// CompactionSnapshot is the file in which the setting debug of a workspace has its last
+	// compaction described; by default store.CompactionSnapshotPath.
+	CompactionSnapshot string
 	// NoCgroup keeps children out of cgroups even where they can be had, as where
 	// they cannot.
 	NoCgroup bool
-	// Spares is how many children, those of all rounds together, may wait warm for
-	// their tasks; negative for none. By default two rounds can have a whole batch
+	// MaxChildren is how many children, those of all runs together, there may be at
+	// once; by default what this machine has room for, a batch at least. Lanes beyond it
+	// wait, and runs take turns.
+	MaxChildren int
+	// Spares is how many of them may wait warm for their tasks; negative for none. By default two rounds can have a whole batch
 	// ready. Each is an idle Node process of some 70 MB (Pi fact §9).
 	Spares int
 
@@ -53,6 +65,16 @@ type System struct {
 	registry *actor.PID
 	gone     chan struct{} // closed when the registry has stopped
 	tracing  *tracing
+	tracer   trace.Tracer
+	// conversations of Pi sessions with their users.
+	conversations *conversations
+	planModes     *planModes
+	interviews    interviews
+	roots         roots
+	runs          known[store.Run]    // by directory
+	policies      known[guard.Policy] // by directory and artifacts
+	choices       choices
+	executions    executions
 	*services
 }
 
@@ -66,11 +88,13 @@ type services struct {
 	logger   *slog.Logger
 	now      func() time.Time
 	clock    *roundClock
-	spares   chan struct{} // leaves for children that wait warm for their tasks
+	places   *scheduler // for children
 	bindings bindings
+	resuming sync.Map      // ids of the sessions that are choosing a run to resume
 	check    time.Duration // between two looks at the owner of a run
 	metrics  *metrics
 	pace     lanes.Pace // keeps starts apart after a fight for pi's lock files
+	snapshot string     // of the last compaction
 }
 
 // New starts a system. Close it, or children and goroutines leak.
@@ -90,17 +114,26 @@ func New(o Options) (*System, error) {
 	if o.Spares == 0 {
 		o.Spares = defaultSpares
 	}
-	metrics, err := newMetrics(o.Metrics)
+	if o.MaxChildren <= 0 {
+		o.MaxChildren = capacity()
+	}
+	places := newScheduler(o.MaxChildren, o.Spares)
+	metrics, err := newMetrics(o.Metrics, places)
+	if err != nil {
+		return nil, err
+	}
+	planModes, err := newPlanModes(o.SessionsDir, o.Logger, o.Now)
 	if err != nil {
 		return nil, err
 	}
 	s := &System{
 		gone:    make(chan struct{}),
 		tracing: newTracing(o.Logger, metrics, o.receivers...),
+		tracer:  o.Tracer.Tracer("pilothouse"), conversations: newConversations(), planModes: planModes,
 		services: &services{
 			work: newBackground(), children: &children{dir: o.ChildrenDir, noCgroup: o.NoCgroup, logger: o.Logger, metrics: metrics}, logger: o.Logger,
-			now: o.Now, clock: &roundClock{now: o.Now}, spares: make(chan struct{}, max(0, o.Spares)),
-			check: o.ownerCheck, metrics: metrics,
+			now: o.Now, clock: &roundClock{now: o.Now}, places: places,
+			check: o.ownerCheck, metrics: metrics, snapshot: o.CompactionSnapshot,
 		},
 	}
 	s.actors = actor.NewActorSystem(
@@ -109,7 +142,7 @@ func New(o Options) (*System, error) {
 		// second; a message to an actor that has just ended is nothing unusual here.
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
-	lanes.Instrument(s.actors, lanes.Telemetry{Metrics: metrics.ofLanes(), Tracer: o.Tracer.Tracer("pilothouse")})
+	lanes.Instrument(s.actors, lanes.Telemetry{Metrics: metrics.ofLanes(), Tracer: s.tracer})
 	metrics.watchDeadLetters(s.actors)
 	watched := func(next actor.ReceiverFunc) actor.ReceiverFunc {
 		return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
@@ -135,6 +168,7 @@ func New(o Options) (*System, error) {
 // gone and every owner file is released, and frees the rest. When ctx ends
 // first, children are killed; what was not recorded by then is resumable.
 func (s *System) Close(ctx context.Context) error {
+	s.conversations.close(ctx)
 	s.actors.Root.Send(s.registry, shutdown{"pilothouse is shutting down"})
 	var err error
 	select {
@@ -145,6 +179,7 @@ func (s *System) Close(ctx context.Context) error {
 	}
 	err = errors.Join(err, s.children.close(ctx))
 	s.work.wait()
+	s.conversations.wait()
 	s.actors.Shutdown()
 	return err
 }

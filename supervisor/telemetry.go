@@ -29,11 +29,15 @@ func (r *runSupervisor) asked(ctx actor.Context) {
 	if r.activity.Begun() {
 		return
 	}
-	id := adHocRun
-	if r.run != nil {
-		id = r.run.ID
+	r.activity = lanes.BeginActivity(ctx, "run", r.named())
+}
+
+// named is what a span of the run is found by.
+func (r *runSupervisor) named() attribute.KeyValue {
+	if r.run == nil {
+		return runIDKey.String(adHocRun)
 	}
-	r.activity = lanes.BeginActivity(ctx, "run", runIDKey.String(id))
+	return runIDKey.String(r.run.ID)
 }
 
 // newRound begins a round: from here on its lanes are counted, and its activity goes on
@@ -46,7 +50,7 @@ func (r *runSupervisor) newRound(ctx actor.Context, a *assignment) *openRound {
 		parent = a.asked
 	}
 	round.activity = lanes.BeginActivityIn(parent, ctx, "round",
-		roundIDKey.String(a.roundID), roleKey.String(string(a.role)), targetKey.String(a.target), lanesKey.Int(len(a.lanes)))
+		r.named(), roundIDKey.String(a.roundID), roleKey.String(string(a.role)), targetKey.String(a.target), lanesKey.Int(len(a.lanes)))
 	round.activity.Link(run)
 	ids := make([]string, len(a.lanes))
 	for i := range a.lanes {
@@ -60,7 +64,7 @@ func (r *runSupervisor) newRound(ctx actor.Context, a *assignment) *openRound {
 // over ends the count and the activity of a round.
 func (r *runSupervisor) over(round *openRound, result string) {
 	round.tally.Close()
-	r.metrics.roundEnded(round.role, result, time.Since(round.began))
+	r.metrics.roundEnded(round.role, result, time.Since(round.began), round.activity.SpanContext())
 	round.activity.Note(resultKey.String(result))
 	failure := result
 	if result == roundComplete || result == roundPartial {

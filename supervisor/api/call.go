@@ -31,6 +31,7 @@ type liveLane struct {
 	progress Progress
 	seen     time.Time // when progress came
 	ended    bool
+	failure  *lanes.Failure
 }
 
 func newCall(r record) *call {
@@ -157,11 +158,20 @@ func (c *call) acknowledge(now time.Time, save func(record) error) (Call, error)
 	return delivered.Call, nil
 }
 
-func (c *call) laneEnded(laneID string) {
+func (c *call) laneEnded(result supervisor.LaneResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if lane := c.lane(laneID); lane != nil {
-		lane.ended = true
+	lane := c.lane(result.LaneID)
+	if lane == nil {
+		return
+	}
+	lane.ended, lane.failure = true, result.Error
+	lane.progress = Progress{
+		LaneID: result.LaneID, Status: result.Status, Attempt: result.Attempts, Turns: result.Turns,
+		Usage: result.Usage, ElapsedMs: result.DurationMs,
+	}
+	if result.Model != nil {
+		lane.progress.Model = *result.Model
 	}
 }
 
@@ -176,23 +186,30 @@ func (c *call) lane(id string) *liveLane {
 
 // live lists the lanes that have not ended.
 func (c *call) live(now time.Time) []Lane {
+	return slices.DeleteFunc(c.all(now), func(lane Lane) bool { return lane.Status.Terminal() })
+}
+
+// all lists the lanes that ran in this life of the daemon. Once the call is over, one
+// without an end of its own is none of them.
+func (c *call) all(now time.Time) []Lane {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var live []Lane
+	var all []Lane
 	for _, lane := range c.lanes {
-		if lane.ended || c.record.Call.State != StateRunning {
+		if !lane.ended && c.record.Call.State != StateRunning {
 			continue
 		}
 		view := Lane{
 			Call: c.id, RunID: c.record.Call.RunID, RoundID: c.record.Call.RoundID, Role: c.record.Started.Role,
 			Name: lane.planned.Name, Lens: lane.planned.Lens, RefID: lane.planned.RefID, Batch: lane.planned.Batch, Progress: lane.progress,
+			Error: lane.failure,
 		}
 		if lane.progress.Status == lanes.Running {
 			view.ElapsedMs += now.Sub(lane.seen).Milliseconds()
 		}
-		live = append(live, view)
+		all = append(all, view)
 	}
-	return live
+	return all
 }
 
 // transcript is the file of a lane and whether more can be written to it.

@@ -210,7 +210,7 @@ func (t *calls) watch(c *call, event any) {
 		c.progressed(*p, t.now())
 		t.publish(c, m.LaneID, Event{Type: EventProgress, Progress: p})
 	case supervisor.LaneEnded:
-		c.laneEnded(m.Lane.LaneID)
+		c.laneEnded(m.Lane)
 		t.publish(c, m.Lane.LaneID, Event{Type: EventLane, Lane: &m.Lane})
 	}
 }
@@ -319,6 +319,20 @@ func (t *calls) cancel(id, reason string) (Call, error) {
 	t.logger.Info("call cancelled", "call", id, "reason", reason)
 	c.cancel(errors.New(reason))
 	return c.describe(), nil
+}
+
+// cancelLane ends one lane of a call at work, in the orderly way.
+func (t *calls) cancelLane(ctx context.Context, id, laneID, reason string) (Call, error) {
+	c, err := t.find(id)
+	if err != nil {
+		return Call{}, err
+	}
+	call := c.describe()
+	if call.RoundID == "" {
+		return Call{}, &supervisor.NoLaneError{LaneID: laneID}
+	}
+	t.logger.Info("lane cancelled", "call", id, "lane", laneID, "reason", reason)
+	return call, t.tree.CancelLane(ctx, supervisor.Session{Workdir: call.Workdir}, call.RunID, call.RoundID, laneID, reason)
 }
 
 // prune forgets what is beyond the bounds.

@@ -37,7 +37,7 @@ func (c *Client) Refine(ctx context.Context, req supervisor.RefineRequest, watch
 // AnalyzeRefs runs one analyze_refs round as [supervisor.System.AnalyzeRefs] does; see
 // [Client.Refine].
 func (c *Client) AnalyzeRefs(ctx context.Context, req supervisor.AnalyzeRequest, watch supervisor.Watch) (supervisor.RoundResult, error) {
-	params := AnalyzeParams{Refs: req.Refs, Context: req.Context, Model: modelOf(req.Model), Limits: req.Limits}
+	params := AnalyzeParams{Refs: req.Refs, Context: req.Context, Model: modelOf(req.Model), ResumeRoundID: req.ResumeRoundID, Limits: req.Limits}
 	var result supervisor.RoundResult
 	err := c.call(ctx, ToolAnalyzeRefs, req.Session, params, watch, &result)
 	return result, err
@@ -48,6 +48,13 @@ func (c *Client) Plans(ctx context.Context, session supervisor.Session, action s
 	var result json.RawMessage
 	err := c.call(ctx, ToolPlans, session, action, nil, &result)
 	return result, err
+}
+
+// CancelLane ends one lane of a call as [supervisor.System.CancelLane] does; the call
+// goes on with the others.
+func (c *Client) CancelLane(ctx context.Context, callID, laneID, reason string) error {
+	path := "/v1/calls/" + url.PathEscape(callID) + "/lanes/" + url.PathEscape(laneID) + "?reason=" + url.QueryEscape(reason)
+	return c.do(ctx, http.MethodDelete, path, nil, new(Call))
 }
 
 // calling is a call on its way through the daemon.

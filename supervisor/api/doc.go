@@ -14,6 +14,13 @@
 // in the run's directory in any case. The id of a call is the client's choice, and
 // a call that is posted again under its id is joined, never started a second time.
 //
+// # Sessions
+//
+// A Pi session tells of what happens in it through hooks, and has commands and tools
+// that may ask its user answered through conversations: a reply with a dialog is to be
+// shown and answered, any other is the end. Hooks, commands and tools are those of
+// [supervisor.System]; a conversation does not outlive the daemon, plan mode does.
+//
 // # Who may connect
 //
 // The user whose daemon it is, and nobody else: the socket lies in a directory that

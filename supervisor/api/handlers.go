@@ -115,6 +115,19 @@ func (s *Server) deleteCall(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusAccepted, call)
 }
 
+// deleteLane cancels one lane of a call; the others go on.
+func (s *Server) deleteLane(w http.ResponseWriter, r *http.Request) error {
+	reason := r.URL.Query().Get("reason")
+	if reason == "" {
+		reason = "the client cancelled the lane"
+	}
+	call, err := s.calls.cancelLane(r.Context(), r.PathValue("call"), r.PathValue("lane"), fmt.Sprintf("%.200s", reason))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusAccepted, call)
+}
+
 func (s *Server) postAck(w http.ResponseWriter, r *http.Request) error {
 	if _, err := body(w, r); err != nil { // none is needed, and an empty one does no harm
 		return err
@@ -184,10 +197,16 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, detail)
 }
 
-func (s *Server) getLanes(w http.ResponseWriter, _ *http.Request) error {
+// getLanes lists the lanes at work, with ?ended=1 also those that have ended of the
+// calls that getCalls lists.
+func (s *Server) getLanes(w http.ResponseWriter, r *http.Request) error {
 	listed := Lanes{Lanes: []Lane{}}
 	for _, c := range s.calls.list() {
-		listed.Lanes = append(listed.Lanes, c.live(s.now())...)
+		if r.URL.Query().Get("ended") != "1" {
+			listed.Lanes = append(listed.Lanes, c.live(s.now())...)
+		} else if c.describe().State != StateDelivered {
+			listed.Lanes = append(listed.Lanes, c.all(s.now())...)
+		}
 	}
 	return writeJSON(w, http.StatusOK, listed)
 }

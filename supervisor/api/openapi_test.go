@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"pilothouse/supervisor"
 	"pilothouse/supervisor/api"
 )
 
@@ -197,9 +199,12 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		get(path, path)
 	}
 	get("/v1/calls/{call}", "/v1/calls/c1")
+	check("DELETE", "/v1/calls/{call}/lanes/{lane}", s.request("DELETE", "/v1/calls/c1/lanes/nobody", nil), false)
+	check("DELETE", "/v1/calls/{call}/lanes/{lane}", s.request("DELETE", "/v1/calls/c1/lanes/verification", nil), false)
 	check("POST", "/v1/calls/{call}/ack", s.request("POST", "/v1/calls/c1/ack", nil), false) // too early
 	open()
 	stream.until("a result", typed(api.EventResult))
+	get("/v1/lanes", "/v1/lanes?ended=1")
 	check("POST", "/v1/calls", s.request("POST", "/v1/calls", call), true)
 	check("GET", "/v1/calls/{call}/events", s.request("GET", "/v1/calls/c1/events", nil), true)
 	get("/v1/calls/{call}", "/v1/calls/c1")
@@ -208,6 +213,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get("/v1/runs", "/v1/runs?workdir="+session.Workdir)
 	get("/v1/runs/{run}", "/v1/runs/active?workdir="+session.Workdir)
 	get("/v1/runs/{run}", "/v1/runs/none?workdir="+session.Workdir)
+	s.checkSessionSide(d, session, check)
 	check("DELETE", "/v1/sessions/{session}", s.request("DELETE", "/v1/sessions/s1", nil), false)
 	check("POST", "/v1/calls/{call}/ack", s.request("POST", "/v1/calls/c1/ack", nil), false)
 	check("POST", "/v1/calls/{call}/ack", s.request("POST", "/v1/calls/c1/ack", nil), false)
@@ -235,6 +241,62 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			t.Errorf("nothing refers to the schema %s", name)
 		}
 	}
+}
+
+// checkSessionSide asks what a Pi session does: hooks, and a conversation from its first
+// dialog to its result.
+func (s *scene) checkSessionSide(d document, session supervisor.Session, check func(method, route string, response answer, lines bool)) {
+	s.t.Helper()
+	who := map[string]any{"id": session.ID, "workdir": session.Workdir}
+	post := func(route, path string, body any) supervisor.Reply {
+		s.t.Helper()
+		for _, wrong := range d.check(d.Paths[route]["post"].RequestBody.Content["application/json"].Schema, generic(s.t, body), "the request to "+route) {
+			s.t.Error(wrong)
+		}
+		response := s.request("POST", path, body)
+		data, err := io.ReadAll(response.body)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		response.body = io.NopCloser(bytes.NewReader(data))
+		check("POST", route, response, false)
+		var reply supervisor.Reply
+		if err := json.Unmarshal(data, &reply); err != nil {
+			s.t.Fatal(err)
+		}
+		return reply
+	}
+	converse := func(kind, name string, args any) supervisor.Reply {
+		s.t.Helper()
+		return post("/v1/conversations", "/v1/conversations", map[string]any{
+			"session": who, "kind": kind, "name": name, "args": args,
+			"ui": map[string]any{"has": true, "mode": "tui", "editor": true, "rows": 40, "cols": 120, "idle": false, "models": []string{"a/b"}},
+		})
+	}
+	answer := func(dialog *supervisor.Dialog, given map[string]any) supervisor.Reply {
+		s.t.Helper()
+		if dialog == nil {
+			s.t.Fatal("there is no dialog to answer")
+		}
+		given["step"] = dialog.Step
+		return post("/v1/conversations/{conversation}/answer", "/v1/conversations/"+dialog.Conversation+"/answer", map[string]any{"session": session.ID, "answer": given})
+	}
+	reply := converse("command", "plan", "go on")
+	reply = answer(reply.Dialog, map[string]any{})
+	reply = converse("tool", "exit_plan_mode", map[string]any{"plan": "# Plan"})
+	answer(reply.Dialog, map[string]any{}) // a problem
+	reply = answer(reply.Dialog, map[string]any{"text": reply.Dialog.Text})
+	for _, hook := range []string{"before_agent_start", "tool_call", "coffee"} { // the last is a problem
+		post("/v1/hooks/{hook}", "/v1/hooks/"+hook, map[string]any{
+			"session": who, "ui": map[string]any{}, "event": map[string]any{"toolName": "write", "input": map[string]any{"path": "x"}, "new": true},
+		})
+	}
+	answer(reply.Dialog, map[string]any{"index": 0})
+	answer(reply.Dialog, map[string]any{"index": 0}) // a problem: it is over
+	reply = converse("tool", "exit_plan_mode", map[string]any{"plan": "# Plan"})
+	reply = converse("command", "plan", "go on")
+	check("DELETE", "/v1/conversations/{conversation}", s.request("DELETE", "/v1/conversations/"+reply.Dialog.Conversation, nil), false)
+	check("DELETE", "/v1/conversations/{conversation}", s.request("DELETE", "/v1/conversations/"+reply.Dialog.Conversation, nil), false)
 }
 
 func generic(t *testing.T, value any) any {

@@ -26,20 +26,22 @@ type Problem struct {
 // ProblemData is what the error carries besides its words. Which fields are set
 // depends on the type.
 type ProblemData struct {
-	Message   string      `json:"message,omitempty"`
-	Reason    string      `json:"reason,omitempty"`
-	Step      string      `json:"step,omitempty"`
-	Gate      actors.Gate `json:"gate,omitempty"`
-	Role      actors.Role `json:"role,omitempty"`
-	RunID     string      `json:"runId,omitempty"`
-	RoundID   string      `json:"roundId,omitempty"`
-	Call      string      `json:"call,omitempty"`
-	Host      string      `json:"host,omitempty"`
-	PID       int         `json:"pid,omitempty"`
-	SessionID string      `json:"sessionId,omitempty"`
-	Path      string      `json:"path,omitempty"`
-	Words     string      `json:"words,omitempty"`
-	Delivered time.Time   `json:"delivered,omitzero"`
+	Message      string      `json:"message,omitempty"`
+	Reason       string      `json:"reason,omitempty"`
+	Step         string      `json:"step,omitempty"`
+	Gate         actors.Gate `json:"gate,omitempty"`
+	Role         actors.Role `json:"role,omitempty"`
+	RunID        string      `json:"runId,omitempty"`
+	RoundID      string      `json:"roundId,omitempty"`
+	Call         string      `json:"call,omitempty"`
+	Lane         string      `json:"lane,omitempty"`
+	Conversation string      `json:"conversation,omitempty"`
+	Host         string      `json:"host,omitempty"`
+	PID          int         `json:"pid,omitempty"`
+	SessionID    string      `json:"sessionId,omitempty"`
+	Path         string      `json:"path,omitempty"`
+	Words        string      `json:"words,omitempty"`
+	Delivered    time.Time   `json:"delivered,omitzero"`
 }
 
 // typePrefix starts the type of every problem of ours.
@@ -128,6 +130,25 @@ var kinds = []kind{
 	kindOf("closed", "Shutting down", http.StatusServiceUnavailable,
 		func(*supervisor.ClosedError) ProblemData { return ProblemData{} },
 		func(ProblemData) *supervisor.ClosedError { return &supervisor.ClosedError{} }),
+	kindOf("no-lane", "No such lane is at work", http.StatusNotFound,
+		func(e *supervisor.NoLaneError) ProblemData {
+			return ProblemData{RunID: e.RunID, RoundID: e.RoundID, Lane: e.LaneID}
+		},
+		func(d ProblemData) *supervisor.NoLaneError {
+			return &supervisor.NoLaneError{RunID: d.RunID, RoundID: d.RoundID, LaneID: d.Lane}
+		}),
+	kindOf("conversation-over", "The conversation is over", http.StatusNotFound,
+		func(e *supervisor.NoConversationError) ProblemData {
+			return ProblemData{Conversation: e.ID, Reason: e.Reason}
+		},
+		func(d ProblemData) *supervisor.NoConversationError {
+			return &supervisor.NoConversationError{ID: d.Conversation, Reason: d.Reason}
+		}),
+	kindOf("conversation-busy", "The dialog was answered before", http.StatusConflict,
+		func(e *supervisor.ConversationBusyError) ProblemData { return ProblemData{Conversation: e.ID} },
+		func(d ProblemData) *supervisor.ConversationBusyError {
+			return &supervisor.ConversationBusyError{ID: d.Conversation}
+		}),
 	kindOf("corrupt", "A state file is corrupt", http.StatusInternalServerError,
 		func(e *store.CorruptError) ProblemData { return ProblemData{Path: e.Path, Reason: e.Reason} },
 		func(d ProblemData) *store.CorruptError { return &store.CorruptError{Path: d.Path, Reason: d.Reason} }),

@@ -30,7 +30,10 @@ func TestErrorsComeThroughTheSocketAsTheyWere(t *testing.T) {
 		&store.CorruptError{Path: "/x", Reason: "invalid JSON"},
 		&store.RepositoryError{Dir: "/x", Message: "dubious"},
 		&lanes.CommandError{Words: "pi", Reason: "no program"},
+		&supervisor.NoConversationError{ID: "talk-1", Reason: "it was aborted"},
+		&supervisor.ConversationBusyError{ID: "talk-1"},
 		&LostCallError{Call: "c", RunID: "r", RoundID: "o"},
+		&supervisor.NoLaneError{RunID: "r", RoundID: "o", LaneID: "l"},
 		&DeliveredError{Call: "c", At: time.Unix(1700000000, 0).UTC()},
 	}
 	if len(errs) != len(kinds) {

@@ -18,7 +18,8 @@ import (
 
 // Bounds of what one client can hold.
 const (
-	maxBody        = 4 << 20 // an environment may have 2 MB (ARG_MAX); plans are read from disk
+	maxBody        = 4 << 20   // an environment may have 2 MB (ARG_MAX); plans are read from disk
+	maxSessionBody = 256 << 20 // of a hook that brings a whole session along
 	maxHeader      = 64 << 10
 	headerTimeout  = 10 * time.Second
 	bodyTimeout    = 30 * time.Second
@@ -142,10 +143,10 @@ func (s *Server) Shutdown(ctx context.Context, drain time.Duration) error {
 // Wait returns when the goroutines of all calls have ended. Close the System before.
 func (s *Server) Wait() { s.calls.work.Wait() }
 
-// AwaitIdle returns when for a time no request was answered and no call was at work,
-// or when ctx ends, with its cause.
+// AwaitIdle returns when for a time no request was answered, no call was at work and no
+// dialog open, or when ctx ends, with its cause.
 func (s *Server) AwaitIdle(ctx context.Context, quiet time.Duration) error {
-	return s.activity.awaitIdle(ctx, quiet, func() bool { return s.calls.atWork() == 0 })
+	return s.activity.awaitIdle(ctx, quiet, func() bool { return s.calls.atWork() == 0 && !s.system.Conversing() })
 }
 
 // route is one endpoint.
@@ -163,9 +164,14 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/calls", s.getCalls},
 		{"GET", "/v1/calls/{call}", s.getCall},
 		{"DELETE", "/v1/calls/{call}", s.deleteCall},
+		{"DELETE", "/v1/calls/{call}/lanes/{lane}", s.deleteLane},
 		{"GET", "/v1/calls/{call}/events", s.getCallEvents},
 		{"POST", "/v1/calls/{call}/ack", s.postAck},
 		{"DELETE", "/v1/sessions/{session}", s.deleteSession},
+		{"POST", "/v1/hooks/{hook}", s.postHook},
+		{"POST", "/v1/conversations", s.postConversation},
+		{"POST", "/v1/conversations/{conversation}/answer", s.postAnswer},
+		{"DELETE", "/v1/conversations/{conversation}", s.deleteConversation},
 		{"GET", "/v1/runs", s.getRuns},
 		{"GET", "/v1/runs/{run}", s.getRun},
 		{"GET", "/v1/lanes", s.getLanes},
@@ -206,14 +212,18 @@ func (s *Server) handler() http.Handler {
 // body reads the whole body, bounded in size and time. A body that is announced as
 // too large is refused before any of it is read.
 func body(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+	return boundedBody(w, req, maxBody)
+}
+
+func boundedBody(w http.ResponseWriter, req *http.Request, most int64) ([]byte, error) {
 	tooLarge := func() error {
 		w.Header().Set("Connection", "close")
-		return refusal(http.StatusRequestEntityTooLarge, "the request has more than %d MiB", maxBody>>20)
+		return refusal(http.StatusRequestEntityTooLarge, "the request has more than %d MiB", most>>20)
 	}
-	if req.ContentLength > maxBody {
+	if req.ContentLength > most {
 		return nil, tooLarge()
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, most))
 	if err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			return nil, tooLarge()

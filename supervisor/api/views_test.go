@@ -210,3 +210,87 @@ func TestAWatcherHearsOfAllCallsAndResumes(t *testing.T) {
 		s.watch("Last-Event-ID", id).until("reset")
 	}
 }
+
+func TestAClientWatchesWhatEveryoneDoes(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	client := s.client()
+	watched, err := client.Events(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Close()
+	until := func(eventType string) api.Event {
+		t.Helper()
+		for {
+			e, err := watched.Next()
+			if err != nil {
+				t.Fatalf("the events ended before %s: %v", eventType, err)
+			}
+			if e.Type == eventType {
+				return e
+			}
+		}
+	}
+	session, open := s.gated()
+	s.follow("POST", "/v1/calls", post("c1", session)).leave()
+	if started := until(api.EventStarted); started.Call != "c1" || len(started.Started.Lanes) != 3 {
+		t.Errorf("started %+v", started)
+	}
+	until(api.EventProgress)
+	if calls, err := client.Calls(t.Context()); err != nil || len(calls) != 1 || calls[0].State != api.StateRunning {
+		t.Errorf("calls %+v (%v)", calls, err)
+	}
+	open()
+	if lane := until(api.EventLane); lane.Lane.Status != lanes.Complete || lane.Lane.Output != "" {
+		t.Errorf("lane %+v", lane.Lane)
+	}
+	until(api.EventResult)
+	ended, err := client.Lanes(t.Context())
+	if err != nil || len(ended) != 3 {
+		t.Fatalf("lanes %+v (%v)", ended, err)
+	}
+	for _, lane := range ended {
+		if lane.Call != "c1" || lane.Status != lanes.Complete || lane.Usage.Output != 5 || lane.Model != "stub" || lane.Error != nil {
+			t.Errorf("lane %+v", lane)
+		}
+	}
+	rest, err := client.Transcript(t.Context(), "c1", "ordering", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rest.Close()
+	text, err := io.ReadAll(rest)
+	if err != nil || !strings.HasPrefix(string(text), `"attempt":1`) || !strings.Contains(string(text), `"text":"looking"`) {
+		t.Errorf("the transcript from its second byte on is %q (%v)", text, err)
+	}
+	s.end()
+	if _, err := watched.Next(); err == nil {
+		t.Error("the events go on without a daemon")
+	}
+}
+
+func TestAClientCancelsACallOfAnother(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	session, _ := s.gated()
+	stream := s.follow("POST", "/v1/calls", post("c1", session))
+	stream.until("a lane at work", func(e api.Event) bool { return e.Progress != nil && e.Progress.Phase == "responding" })
+	client := s.client()
+	if call, err := client.CancelCall(t.Context(), "c1", "enough & done"); err != nil || call.ID != "c1" {
+		t.Fatalf("call %+v (%v)", call, err)
+	}
+	event, _ := stream.until("the end", last)
+	for _, lane := range result(t, event).Lanes {
+		if lane.Status != lanes.Cancelled || !strings.Contains(lane.Error.Message, "enough & done") {
+			t.Errorf("lane %s is %s: %+v", lane.LaneID, lane.Status, lane.Error)
+		}
+	}
+	listed, err := client.Lanes(t.Context())
+	if err != nil || len(listed) != 3 || listed[0].Error == nil || listed[0].Error.Message == "" {
+		t.Errorf("lanes %+v (%v)", listed, err)
+	}
+	if _, err := client.CancelCall(t.Context(), "none", "enough"); err == nil {
+		t.Error("a call that is not there can be cancelled")
+	}
+}

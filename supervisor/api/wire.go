@@ -55,6 +55,7 @@ type Session struct {
 	Workdir string   `json:"workdir"` // absolute
 	Environ []string `json:"environ"`
 	Pi      string   `json:"pi,omitempty"`
+	Model   string   `json:"model,omitempty"` // the session's own, as a selector: what roles inherit
 }
 
 // CallRequest starts a call, or joins the one of that id.
@@ -82,10 +83,11 @@ type RefineParams struct {
 
 // AnalyzeParams are the parameters of the analyze_refs tool (spec: subagents 4.2).
 type AnalyzeParams struct {
-	Refs    []actors.Reference `json:"refs"`
-	Context string             `json:"context,omitempty"`
-	Model   *string            `json:"model,omitempty"`
-	Limits  lanes.Limits       `json:"limits,omitzero"`
+	Refs          []actors.Reference `json:"refs,omitempty"`
+	Context       string             `json:"context,omitempty"`
+	Model         *string            `json:"model,omitempty"`
+	ResumeRoundID string             `json:"resumeRoundId,omitempty"`
+	Limits        lanes.Limits       `json:"limits,omitzero"`
 }
 
 // inherit is how the model question is answered without a selector.
@@ -132,14 +134,14 @@ func (p RefineParams) request(session supervisor.Session) (supervisor.RefineRequ
 
 func (p AnalyzeParams) request(session supervisor.Session) (supervisor.AnalyzeRequest, error) {
 	model, err := answerOf(p.Model)
-	return supervisor.AnalyzeRequest{Session: session, Refs: p.Refs, Context: p.Context, Model: model, Limits: p.Limits}, err
+	return supervisor.AnalyzeRequest{Session: session, Refs: p.Refs, Context: p.Context, Model: model, ResumeRoundID: p.ResumeRoundID, Limits: p.Limits}, err
 }
 
 // sessionOf is a session as the daemon needs it. What a relative path in the command
 // for pi means depends on where the client was started, so it is resolved here; words
 // that cannot be are sent as they are, and refused there as they would be here.
 func sessionOf(s supervisor.Session) Session {
-	wire := Session{ID: s.ID, Workdir: s.Workdir, Environ: s.Environ, Pi: s.Pi}
+	wire := Session{ID: s.ID, Workdir: s.Workdir, Environ: s.Environ, Pi: s.Pi, Model: s.Model}
 	if abs, err := filepath.Abs(s.Workdir); err == nil {
 		wire.Workdir = abs
 	}
@@ -165,7 +167,7 @@ func sessionOf(s supervisor.Session) Session {
 }
 
 func (s Session) session() supervisor.Session {
-	return supervisor.Session{ID: s.ID, Workdir: s.Workdir, Environ: s.Environ, Pi: s.Pi}
+	return supervisor.Session{ID: s.ID, Workdir: s.Workdir, Environ: s.Environ, Pi: s.Pi, Model: s.Model}
 }
 
 func (s Session) check() error {
@@ -174,6 +176,11 @@ func (s Session) check() error {
 		return inputErrorf("session.id %.80q is no id: up to 128 letters, digits, dots, dashes and underscores, the first a letter or digit", s.ID)
 	case !filepath.IsAbs(s.Workdir):
 		return inputErrorf("session.workdir %.200q is not an absolute path", s.Workdir)
+	}
+	if s.Model != "" {
+		if err := supervisor.CheckSelector(s.Model); err != nil {
+			return inputErrorf("session.model %.200q: %v", s.Model, err)
+		}
 	}
 	return nil
 }
@@ -310,7 +317,7 @@ func (p *Progress) watched() lanes.Progress {
 	}
 }
 
-// Lane is a lane of a running call that has not ended.
+// Lane is a lane of a call.
 type Lane struct {
 	Call    string      `json:"call"`
 	RunID   string      `json:"runId"`
@@ -321,6 +328,7 @@ type Lane struct {
 	RefID   string      `json:"refId,omitempty"`
 	Batch   int         `json:"batch"`
 	Progress
+	Error *lanes.Failure `json:"error,omitempty"` // why it is not complete
 }
 
 // Lists, as objects so that they can grow.

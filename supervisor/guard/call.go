@@ -43,6 +43,8 @@ func (w *walker) call(c *syntax.CallExpr, depth int) *objection {
 		return object("%s", e.reason(name))
 	case first != nil:
 		return first
+	case w.fetches(name, args):
+		return nil
 	default:
 		return w.command(name, args, 0)
 	}

@@ -3,6 +3,9 @@
 // arguments, and a shell command from its parse tree, and names for every block the
 // segment, the cause and what to do instead.
 //
+// [Policy.Writes] is the milder gate of a run whose plan is being written: what is known
+// to write is kept to the planning directories, into which references may be fetched.
+//
 // It is a guardrail against mistakes, not a sandbox. A command that it allows still
 // runs with all the rights of the user, and what the user configured stays in force:
 // a pager, a diff driver or an alias in the user's own git configuration, a changed

@@ -19,10 +19,13 @@ type Links interface {
 // maxLinks that one path may lead through, as in the kernel.
 const maxLinks = 40
 
-// writable objects unless path leads into a planning directory. What does not exist yet is judged by its deepest existing
+// writable objects unless path leads into a planning directory.
+func (p Policy) writable(path string) *objection { return p.below(p.Planning, path) }
+
+// below objects unless path leads into one of some directories. What does not exist yet is judged by its deepest existing
 // parent. Between the verdict and the write a link can still be exchanged: this is a
 // guardrail, not a sandbox.
-func (p Policy) writable(path string) *objection {
+func (p Policy) below(roots []string, path string) *objection {
 	for _, r := range path {
 		if r < ' ' || r == 0x7f || r > '~' && unseen(r) {
 			return object("the path holds a character that cannot be seen").or("use a plain name")
@@ -59,17 +62,17 @@ func (p Policy) writable(path string) *objection {
 	if err != nil {
 		return object("where the path leads cannot be found out (%v)", err)
 	}
-	for _, root := range p.Planning {
+	for _, root := range roots {
 		root = filepath.Clean(root)
 		realRoot, err := follow(p.Links, root)
 		if err == nil && filepath.IsAbs(root) && within(realRoot, end) {
 			return nil
 		}
 	}
-	if len(p.Planning) == 0 {
+	if len(roots) == 0 {
 		return object("there is no planning directory")
 	}
-	return object("the file is not in a planning directory").or("write below " + strings.Join(p.Planning, ", "))
+	return object("the file is not in a planning directory").or("write below " + strings.Join(roots, ", "))
 }
 
 var errTooManyLinks = errors.New("too many links")

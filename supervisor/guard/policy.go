@@ -20,6 +20,12 @@ type Policy struct {
 	Planning []string
 	// Links finds out where paths lead; nil means that nothing may be written.
 	Links Links
+	// Downloads are the absolute directories into which a command may fetch what is to
+	// be read; by default nothing is fetched.
+	Downloads []string
+	// WaysOut is the sentence that ends every blocking reason; by default the one about
+	// plan mode.
+	WaysOut string
 	// Allow names further commands of the project that only read. They count where
 	// the table does not know the name; they never override it. [Policy.Refused]
 	// tells which of them do not count.

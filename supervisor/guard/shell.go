@@ -13,7 +13,7 @@ import (
 func (p Policy) Shell(command string) Verdict {
 	if o := checkText(command); o != nil {
 		text := quote(command)
-		return blocked(text, o, []Segment{{Text: text, Decision: Block, Reason: o.String()}})
+		return p.blocked(text, o, []Segment{{Text: text, Decision: Block, Reason: o.String()}})
 	}
 	file, err := parse(command)
 	if err == nil {
@@ -22,17 +22,18 @@ func (p Policy) Shell(command string) Verdict {
 	if err != nil {
 		o := object("it cannot be parsed as a shell command (%v)", err).or("correct it, or split it into simple commands")
 		text := quote(command)
-		return blocked(text, o, []Segment{{Text: text, Decision: Block, Reason: o.String()}})
+		return p.blocked(text, o, []Segment{{Text: text, Decision: Block, Reason: o.String()}})
 	}
 	w := &walker{policy: p, source: command}
 	w.variables = collect(file)
 	w.leaves = w.leavesWorkspace(file)
+	w.moves = moves(file)
 	w.stmts(file.Stmts, 0)
 	if len(w.segments) == 0 {
 		o := object("there is no command in it")
-		return blocked(quote(command), o, []Segment{{Text: quote(command), Decision: Block, Reason: o.String()}})
+		return p.blocked(quote(command), o, []Segment{{Text: quote(command), Decision: Block, Reason: o.String()}})
 	}
-	return verdictOf(w.segments)
+	return p.verdictOf(w.segments)
 }
 
 // parse reads a command as bash. The parser is not ours, so a fault in it is one

@@ -76,9 +76,9 @@ func (p Policy) Tool(call ToolCall) Verdict {
 	switch call.SideEffect {
 	case Undeclared, NoEffect:
 	case Workspace, External:
-		return blocked(shown, object("the tool declares %s side effects", call.SideEffect), nil)
+		return p.blocked(shown, object("the tool declares %s side effects", call.SideEffect), nil)
 	default:
-		return blocked(shown, object("the tool declares the side effect %q, which is not known", string(call.SideEffect)), nil)
+		return p.blocked(shown, object("the tool declares the side effect %q, which is not known", string(call.SideEffect)), nil)
 	}
 	switch {
 	case shellTools[name]:
@@ -86,15 +86,15 @@ func (p Policy) Tool(call ToolCall) Verdict {
 	case pathTools[call.Name] != nil:
 		return p.pathTool(call)
 	case mutators[name]:
-		return blocked(shown, object("the tool changes files").or("use write or edit for the plan itself"), nil)
+		return p.blocked(shown, object("the tool changes files").or("use write or edit for the plan itself"), nil)
 	case launchers[name]:
-		return blocked(shown, object("the tool starts work that this gate does not see"), nil)
+		return p.blocked(shown, object("the tool starts work that this gate does not see"), nil)
 	case readTools[name] && call.Name == strings.ToLower(call.Name):
 		return allowed("the tool only reads", nil)
 	case call.SideEffect == NoEffect:
 		return allowed("the tool declares that it has no side effect", nil)
 	default:
-		return blocked(shown, object("the tool is not known and does not declare its side effects").or("let it declare that it has none, or use read, grep, find and ls"), nil)
+		return p.blocked(shown, object("the tool is not known and does not declare its side effects").or("let it declare that it has none, or use read, grep, find and ls"), nil)
 	}
 }
 
@@ -108,16 +108,16 @@ func (p Policy) shellTool(call ToolCall) Verdict {
 		case "command", "cmd":
 			text, ok := value.(string)
 			if !ok || found {
-				return blocked(quote(call.Name), object("the argument %s is not one command", quote(key)), nil)
+				return p.blocked(quote(call.Name), object("the argument %s is not one command", quote(key)), nil)
 			}
 			command, found = text, true
 		case "timeout", "timeoutMs", "timeout_ms", "description":
 		default:
-			return blocked(quote(call.Name), object("the argument %s is not known, and may change how the command runs", quote(key)).or("leave it out"), nil)
+			return p.blocked(quote(call.Name), object("the argument %s is not known, and may change how the command runs", quote(key)).or("leave it out"), nil)
 		}
 	}
 	if !found {
-		return blocked(quote(call.Name), object("there is no argument command"), nil)
+		return p.blocked(quote(call.Name), object("there is no argument command"), nil)
 	}
 	return p.Shell(command)
 }
@@ -126,7 +126,7 @@ func (p Policy) shellTool(call ToolCall) Verdict {
 func (p Policy) pathTool(call ToolCall) Verdict {
 	path, ok := call.Args["path"].(string)
 	if !ok {
-		return blocked(quote(call.Name), object("there is no argument path"), nil)
+		return p.blocked(quote(call.Name), object("there is no argument path"), nil)
 	}
 	for key := range call.Args {
 		known := key == "path"
@@ -134,11 +134,11 @@ func (p Policy) pathTool(call ToolCall) Verdict {
 			known = known || key == other
 		}
 		if !known {
-			return blocked(quote(call.Name), object("the argument %s is not known, and may name another file", quote(key)).or("leave it out"), nil)
+			return p.blocked(quote(call.Name), object("the argument %s is not known, and may name another file", quote(key)).or("leave it out"), nil)
 		}
 	}
 	if o := p.writable(path); o != nil {
-		return blocked(quote(call.Name+" "+path), o, nil)
+		return p.blocked(quote(call.Name+" "+path), o, nil)
 	}
 	return allowed("the file is in a planning directory", nil)
 }

@@ -55,15 +55,23 @@ func (o *objection) String() string {
 	return o.why + "; " + o.instead
 }
 
-// waysOut ends every blocking reason (spec: plan mode, tool gate).
+// waysOut ends every blocking reason, unless the policy names others (spec: plan mode,
+// tool gate).
 const waysOut = "Plan mode only reads: inspect with other commands, and propose the change with exit_plan_mode, or ask the user to leave with /plan off."
 
-func blocked(what string, o *objection, segments []Segment) Verdict {
+func (p Policy) blocked(what string, o *objection, segments []Segment) Verdict {
 	return Verdict{
 		Decision: Block,
-		Reason:   fmt.Sprintf("Blocked `%s`: %s. %s", what, o, waysOut),
+		Reason:   fmt.Sprintf("Blocked `%s`: %s. %s", what, o, p.waysOut()),
 		Segments: segments,
 	}
+}
+
+func (p Policy) waysOut() string {
+	if p.WaysOut != "" {
+		return p.WaysOut
+	}
+	return waysOut
 }
 
 func allowed(reason string, segments []Segment) Verdict {
@@ -71,12 +79,12 @@ func allowed(reason string, segments []Segment) Verdict {
 }
 
 // verdictOf sums segments up: one bad one blocks all.
-func verdictOf(segments []Segment) Verdict {
+func (p Policy) verdictOf(segments []Segment) Verdict {
 	for _, s := range segments {
 		if s.Decision == Block {
 			return Verdict{
 				Decision: Block,
-				Reason:   fmt.Sprintf("Blocked `%s`: %s. %s", s.Text, s.Reason, waysOut),
+				Reason:   fmt.Sprintf("Blocked `%s`: %s. %s", s.Text, s.Reason, p.waysOut()),
 				Segments: segments,
 			}
 		}

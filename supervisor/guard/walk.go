@@ -13,7 +13,9 @@ type walker struct {
 	// variables never hold a text that begins with a dash.
 	variables map[string]bool
 	// leaves tells that some cd may lead out of the workspace.
-	leaves   bool
+	leaves bool
+	// moves tells that there is a cd at all.
+	moves    bool
 	segments []Segment
 }
 
