@@ -1,0 +1,296 @@
+import { spawn } from "node:child_process";
+import { lstatSync, readFileSync, statSync } from "node:fs";
+import * as http from "node:http";
+import { dirname, isAbsolute, join } from "node:path";
+import { StringDecoder } from "node:string_decoder";
+import { fileURLToPath } from "node:url";
+import { type Health, type ProblemBody, PROTOCOL } from "./wire.ts";
+
+/** The daemon answered that it cannot. Its message is a sentence for the user. */
+export class Problem extends Error {
+	readonly type: string;
+	readonly status: number;
+	constructor(body: ProblemBody) {
+		super(body.detail);
+		this.type = body.type;
+		this.status = body.status;
+	}
+}
+
+/** There is no daemon, and none could be started. */
+export class Unreachable extends Error {}
+
+/** Whoever answers questions. */
+export interface Asker {
+	ask<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, patience?: number): Promise<T>;
+}
+
+/** Nobody listens on the socket, so nobody has seen the request. */
+class Absent extends Error {}
+
+const HEALTH_PATIENCE = 5_000; // ms a daemon may take to say who it is
+const ANSWER_PATIENCE = 60_000; // ms for an answer that needs no person
+const START_PATIENCE = 25_000; // ms for `pilothouse serve --detach`
+const RESTART_PAUSE = 5_000; // ms between attempts to start a daemon that does not start
+const SILENCE_PAUSE = 30_000; // ms before a daemon that does not answer is asked again
+
+/**
+ * The daemon of this user, found and started as the command line does it. A request
+ * that nobody has seen is made again once a daemon answers; all others are made once.
+ */
+export class Backend implements Asker {
+	readonly socket: string;
+	/** Is told when another daemon has taken the place of the one that was known. */
+	onReplaced: ((daemon: Asker) => Promise<void>) | undefined;
+	private readonly environ: NodeJS.ProcessEnv;
+	private readonly program: string;
+	private greeted: Promise<void> | undefined;
+	private known: { pid: number; socket: string } | undefined; // the daemon that was greeted last
+	private unstarted: Pause | undefined; // the last attempt to start a daemon
+	private silent: Pause | undefined; // the last attempt to be understood by one
+
+	constructor(environ: NodeJS.ProcessEnv = process.env) {
+		this.environ = environ;
+		this.socket = socketPath(environ);
+		this.program = installedProgram() ?? "pilothouse";
+	}
+
+	/** Returns when a daemon that understands us answers; starts one if none runs. */
+	ready(): Promise<void> {
+		if (this.greeted && this.known && this.known.socket !== identityOf(this.socket)) this.greeted = undefined;
+		this.greeted ??= this.greet().catch((error) => {
+			this.greeted = undefined;
+			throw error;
+		});
+		return this.greeted;
+	}
+
+	/** Asks a question and returns the JSON of the answer. Throws Problem, Unreachable. */
+	async ask<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, patience = ANSWER_PATIENCE): Promise<T> {
+		await this.ready(); // a start takes the time that it takes
+		const limit = patience === Infinity ? undefined : AbortSignal.timeout(patience);
+		const limits = [signal, limit].filter((one) => one !== undefined);
+		try {
+			const response = await this.send(method, path, body, AbortSignal.any(limits));
+			return JSON.parse(await text(response)) as T;
+		} catch (error) {
+			if (limit?.aborted) {
+				this.greeted = undefined; // it has to show first that it answers at all
+				throw new Unreachable("the pilothouse daemon does not answer");
+			}
+			if (signal?.aborted || !brokeOff(error)) throw error;
+			throw new Unreachable("the pilothouse daemon ended before it answered");
+		}
+	}
+
+	/**
+	 * Asks and yields the JSON lines of the answer. A stream that breaks off ends by an
+	 * error that is no Problem.
+	 */
+	async *lines<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): AsyncGenerator<T> {
+		const response = await this.send(method, path, body, signal);
+		const decoder = new StringDecoder("utf8");
+		let rest = "";
+		try {
+			for await (const piece of response) {
+				const parts = (rest + decoder.write(piece as Buffer)).split("\n");
+				rest = parts.pop() ?? "";
+				for (const line of parts) yield JSON.parse(line) as T;
+			}
+		} finally {
+			response.destroy();
+		}
+	}
+
+	private async send(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<http.IncomingMessage> {
+		await this.ready();
+		try {
+			return await this.request(method, path, body, signal);
+		} catch (error) {
+			if (!(error instanceof Absent)) throw error;
+			this.greeted = undefined; // the daemon has gone; another may be started
+			await this.ready();
+			return await this.request(method, path, body, signal);
+		}
+	}
+
+	private async request(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<http.IncomingMessage> {
+		const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+			const headers: http.OutgoingHttpHeaders = {};
+			if (this.environ.TRACEPARENT) headers.traceparent = this.environ.TRACEPARENT;
+			const content = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+			if (content) {
+				headers["content-type"] = "application/json";
+				headers["content-length"] = content.length;
+			}
+			// A connection for each request: on a unix socket it costs nothing, and none can
+			// be stale when the daemon was replaced.
+			const request = http.request({ socketPath: this.socket, method, path, headers, signal, agent: false }, resolve);
+			request.on("error", (error: NodeJS.ErrnoException) => {
+				const absent = error.code === "ENOENT" || error.code === "ECONNREFUSED";
+				reject(absent ? new Absent("no pilothouse daemon is running") : error);
+			});
+			request.end(content);
+		});
+		const status = response.statusCode ?? 0;
+		if (status < 300) return response;
+		const answer = await text(response);
+		let problem: ProblemBody;
+		try {
+			problem = JSON.parse(answer) as ProblemBody;
+		} catch {
+			throw new Error(`the pilothouse daemon answered with HTTP status ${status}`);
+		}
+		throw new Problem(problem);
+	}
+
+	private async greet(): Promise<void> {
+		throwWithin(this.silent);
+		const earlier = this.known;
+		this.known = undefined;
+		try {
+			const socket = identityOf(this.socket);
+			const { pid } = await this.meet();
+			this.known = { pid, socket: socket || identityOf(this.socket) };
+		} catch (error) {
+			this.known = earlier;
+			const reason = error instanceof Error ? error.message : String(error);
+			const refusal = new Unreachable(`the pilothouse daemon cannot be reached: ${reason}`);
+			if (error !== this.unstarted?.error) this.silent = pause(refusal, SILENCE_PAUSE);
+			throw refusal;
+		}
+		if (earlier && earlier.pid !== this.known.pid) await this.onReplaced?.(this.asker).catch(() => undefined); // it only helps
+	}
+
+	/** Asks the daemon that is being greeted. */
+	private readonly asker: Asker = {
+		ask: async <T>(method: string, path: string, body?: unknown) => {
+			const response = await this.request(method, path, body, AbortSignal.timeout(ANSWER_PATIENCE));
+			return JSON.parse(await text(response)) as T;
+		},
+	};
+
+	/** Makes sure that a daemon answers, and of the version that we understand. */
+	private async meet(): Promise<Health> {
+		let health = await this.health();
+		if (!health) {
+			throwWithin(this.unstarted);
+			// Another session may be faster: then there is a daemon although ours did not start.
+			const failure = await this.start().then(
+				() => new Error("it was started and does not answer"),
+				(error: Error) => error,
+			);
+			health = await this.health();
+			if (!health) {
+				this.unstarted = pause(failure, RESTART_PAUSE);
+				throw failure;
+			}
+		}
+		if (health.protocol !== PROTOCOL) {
+			throw new Error(
+				`it is pilothouse ${health.version} and speaks protocol ${health.protocol}, this extension speaks ${PROTOCOL}; ` +
+					"run `pilothouse install` again, and `pilothouse serve --stop` to end the daemon of the other version",
+			);
+		}
+		return health;
+	}
+
+	/** Who listens; undefined when nobody does. */
+	private async health(): Promise<Health | undefined> {
+		checkDirectory(dirname(this.socket));
+		try {
+			const response = await this.request("GET", "/v1/health", undefined, AbortSignal.timeout(HEALTH_PATIENCE));
+			return JSON.parse(await text(response)) as Health;
+		} catch (error) {
+			if (error instanceof Absent) return undefined;
+			throw error;
+		}
+	}
+
+	/** Starts the daemon in the background. It ends by itself when nobody needs it. */
+	private start(): Promise<void> {
+		return new Promise((resolve, reject) => {
+			const child = spawn(this.program, ["serve", "--detach", "--idle-exit", "30m"], {
+				cwd: "/",
+				env: this.environ,
+				stdio: ["ignore", "ignore", "pipe"],
+				timeout: START_PATIENCE,
+			});
+			let said = "";
+			child.stderr?.on("data", (piece: Buffer) => {
+				said = (said + piece.toString()).slice(-2_000);
+			});
+			child.on("error", (error: NodeJS.ErrnoException) => {
+				reject(error.code === "ENOENT" ? new Error(`there is no program ${this.program}; run \`pilothouse install\` again`) : error);
+			});
+			child.on("close", (code) => {
+				if (code === 0) resolve();
+				else reject(new Error(said.trim().replace(/^pilothouse: /, "") || `pilothouse serve ended with status ${code}`));
+			});
+		});
+	}
+}
+
+/** Tells that a connection ended in the middle. */
+function brokeOff(error: unknown): boolean {
+	return error instanceof Error && "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
+}
+
+/** A failure that is taken for granted for a while, so that not every hook waits for it. */
+interface Pause {
+	error: Error;
+	until: number;
+}
+
+function pause(error: Error, ms: number): Pause {
+	return { error, until: performance.now() + ms };
+}
+
+function throwWithin(pause: Pause | undefined): void {
+	if (pause && performance.now() < pause.until) throw pause.error;
+}
+
+/** Tells one socket from a later one at the same place; "" for none. */
+function identityOf(socket: string): string {
+	const info = statSync(socket, { throwIfNoEntry: false });
+	return info ? `${info.ino} ${info.ctimeMs}` : "";
+}
+
+/** Where the daemon listens: $PILOTHOUSE_SOCKET, else this user's own place. */
+function socketPath(environ: NodeJS.ProcessEnv): string {
+	if (environ.PILOTHOUSE_SOCKET) return environ.PILOTHOUSE_SOCKET;
+	const runtime = environ.XDG_RUNTIME_DIR ?? "";
+	if (isAbsolute(runtime) && statSync(runtime, { throwIfNoEntry: false })?.isDirectory()) {
+		return join(runtime, "pilothouse", "api.sock");
+	}
+	return join(environ.TMPDIR || "/tmp", `pilothouse-${process.getuid?.() ?? ""}`, "api.sock");
+}
+
+/** The program that has installed this extension, if one has. */
+function installedProgram(): string | undefined {
+	try {
+		const manifest = join(dirname(fileURLToPath(import.meta.url)), "installed.json");
+		const { program } = JSON.parse(readFileSync(manifest, "utf8")) as { program: string };
+		return statSync(program).isFile() ? program : undefined;
+	} catch {
+		return undefined; // used from a checkout, or the program has moved: the one on PATH
+	}
+}
+
+/** Refuses a directory where somebody else could put a socket of his own. */
+function checkDirectory(dir: string): void {
+	const info = lstatSync(dir, { throwIfNoEntry: false });
+	if (!info) return; // no daemon has been here yet
+	let reason = "";
+	if (info.isSymbolicLink()) reason = "it is a symbolic link";
+	else if (!info.isDirectory()) reason = "it is not a directory";
+	else if (info.uid !== process.getuid?.()) reason = "it belongs to another user";
+	else if (info.mode & 0o022) reason = "other users can write to it";
+	if (reason) throw new Error(`${dir} must not hold its socket: ${reason}; remove it or name another place with PILOTHOUSE_SOCKET`);
+}
+
+async function text(response: http.IncomingMessage): Promise<string> {
+	const pieces: Buffer[] = [];
+	for await (const piece of response) pieces.push(piece as Buffer);
+	return Buffer.concat(pieces).toString("utf8");
+}
