@@ -111,13 +111,17 @@ func with(keys map[string]string, more map[string]string) map[string]string {
 func checkRoundShape(t *testing.T, round map[string]any) {
 	t.Helper()
 	analysing := round["role"] == "ref-analyst"
-	want := with(roundKeys, map[string]string{"target": "string"})
+	want := with(roundKeys, map[string]string{"target": "string", "findings": "array ?"})
 	lanes := with(laneKeys, map[string]string{"lens": "string ?", "findings": "array ?", "holds": "bool ?", "summary": "string ?", "questions": "array ?"})
 	if analysing {
 		want = roundKeys
 		lanes = with(laneKeys, map[string]string{"refId": "string", "batch": "number", "sections": "object ?"})
 	}
 	checkKeys(t, "round", round, want)
+	merged, _ := round["findings"].([]any)
+	for _, finding := range merged {
+		checkKeys(t, "finding", finding, with(findingKeys, map[string]string{"agreement": "number", "sources": "array"}))
+	}
 	list, _ := round["lanes"].([]any)
 	for _, item := range list {
 		lane := checkKeys(t, "lane", item, lanes)

@@ -25,7 +25,9 @@ func (a *app) analyzeRefsCommand() *cobra.Command {
 inside the reference's own directory, three at a time. FILE.json holds a list
 of {"id", "localPath", "title", "url", "kind"}; the last three may be left out.
 
-Answers are stored in the active run, or beside the runs when there is none.`,
+Answers are stored in the active run, or beside the runs when there is none. An
+interrupted round is continued with --resume-round: references that have an answer
+are not analysed again.`,
 		Example: `  pilothouse analyze-refs --ref raft=../refs/raft --ref viewstamp=../refs/vr --model inherit`,
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -48,6 +50,7 @@ Answers are stored in the active run, or beside the runs when there is none.`,
 	flags.StringVar(&file, "refs", "", "read references from this JSON `file`")
 	addLimits(flags, &req.Limits)
 	flags.StringVar(&req.Context, "context", "", "what the target repository is about, for the analysts")
+	flags.StringVar(&req.ResumeRoundID, "resume-round", "", "continue the round with this `id`")
 	flags.StringVar(&model, "model", "", "answer the model question for this call: inherit or provider/model")
 	return c
 }
@@ -55,7 +58,7 @@ Answers are stored in the active run, or beside the runs when there is none.`,
 func (a *app) analyzeRefs(ctx context.Context, req supervisor.AnalyzeRequest) error {
 	return a.withBackend(ctx, func(b backend) error {
 		return a.answeringGates(ctx, b, func() error {
-			return a.round(ctx, "", func(watch supervisor.Watch) (supervisor.RoundResult, error) {
+			return a.round(ctx, "pilothouse analyze-refs --resume-round ", func(watch supervisor.Watch) (supervisor.RoundResult, error) {
 				return b.AnalyzeRefs(ctx, req, watch)
 			})
 		})

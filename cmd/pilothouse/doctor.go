@@ -18,9 +18,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Tell what is wrong with a workspace; free a run that keeps its owner",
-		Long: `doctor looks at pi, git, the state of the workspace, the owners of its runs and
-what a crash may have left. It changes nothing, unless --release names a run:
+		Short: "Tell what is wrong with a workspace or the daemon; free a run that keeps its owner",
+		Long: `doctor looks at pi, git, the state of the workspace, the owners of its runs, what
+a crash may have left, the daemon of this user and the collector that the
+environment names; with --metrics-addr also at who listens there. It changes
+nothing, unless --release names a run:
 then it takes the run from an owner that is gone, or sets an owner.json aside that
 cannot be understood. With --force it also takes the run from an owner that lives or
 cannot be judged from here; that one stops as soon as it notices. Every repair is
@@ -47,7 +49,7 @@ Exit status: 0 all is well, or the repair is done; 1 something is wrong.`,
 				if err != nil {
 					return err
 				}
-				return a.printDiagnosis(diagnosis)
+				return a.printReport(newReport(diagnosis, a.examineDaemon(c.Context())))
 			})
 		},
 	}
@@ -65,21 +67,32 @@ func releaseFailed(runID string, force bool, err error) error {
 	return fmt.Errorf("release run %s: %w", runID, err)
 }
 
-func (a *app) printDiagnosis(d supervisor.Diagnosis) error {
+// report is all that the doctor has found. Wrong counts that of the daemon, too.
+type report struct {
+	supervisor.Diagnosis
+	Daemon daemonFinding `json:"daemon"`
+}
+
+func newReport(d supervisor.Diagnosis, daemon daemonFinding) report {
+	d.Wrong += daemon.problems()
+	return report{d, daemon}
+}
+
+func (a *app) printReport(r report) error {
 	var err error
 	if a.json {
-		err = a.printJSON(d)
+		err = a.printJSON(r)
 	} else {
-		err = writeDiagnosis(a.out, d)
+		err = writeReport(a.out, r)
 	}
-	if err == nil && d.Wrong > 0 {
+	if err == nil && r.Wrong > 0 {
 		return &statusError{exitFailed}
 	}
 	return err
 }
 
-// writeDiagnosis writes the page for people.
-func writeDiagnosis(w io.Writer, d supervisor.Diagnosis) error {
+// writeReport writes the page for people.
+func writeReport(w io.Writer, d report) error {
 	line := func(label string, parts ...string) {
 		fmt.Fprintf(w, "%-9s %s\n", label, oneLine(strings.Join(parts, "")))
 	}
@@ -109,6 +122,13 @@ func writeDiagnosis(w io.Writer, d supervisor.Diagnosis) error {
 		line("cgroup", "not to be had (", d.Cgroup.Reason, "); children are held by the other nets")
 	}
 	line("children", childrenLine(d.Children))
+	for _, r := range d.Daemon.Remarks {
+		mark := ""
+		if r.Wrong {
+			mark = "! "
+		}
+		line(r.About, mark, r.Text)
+	}
 	line("runs", fmt.Sprintf("%d, %d with something to tell", d.Runs, len(d.Findings)))
 	if err := writeOwners(w, d.Findings); err != nil {
 		return err

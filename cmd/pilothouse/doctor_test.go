@@ -37,6 +37,9 @@ func TestThePageOfTheDoctorNamesWhatIsWrongAndTheWayOut(t *testing.T) {
 		},
 		Wrong: 3,
 	}
+	var daemon daemonFinding
+	daemon.note("daemon", "process %d listens on /run/api.sock", 12)
+	daemon.wrong("log", "it cannot be written\nname another file")
 	const want = `pi        1.6.0 (/opt/node /opt/pi/cli.js)
 git       git version 2.47.0
 workspace /repo
@@ -44,6 +47,8 @@ state     /repo/.git/pi_plans
 config    readable
 cgroup    not to be had (no cgroup v2 is mounted); children are held by the other nets
 children  3 at work, 2 left by a crash, which the next round ends, 1 that cannot be judged in /home/me/children
+daemon    process 12 listens on /run/api.sock
+log       ! it cannot be written; name another file
 runs      9, 6 with something to tell
 
 RUN                         OWNER               SESSION  SINCE                 STATE
@@ -67,10 +72,10 @@ RUN                         OWNER               SESSION  SINCE                 S
 
 ! run 20260825T130006Z-broken: checkpoint.json; is corrupt
 
-3 things are wrong.
+4 things are wrong.
 `
 	var page bytes.Buffer
-	if err := writeDiagnosis(&page, d); err != nil {
+	if err := writeReport(&page, newReport(d, daemon)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, page.String()); diff != "" {
@@ -90,10 +95,10 @@ runs      0, 0 with something to tell
 One thing is wrong.
 `
 	var page bytes.Buffer
-	err := writeDiagnosis(&page, supervisor.Diagnosis{
+	err := writeReport(&page, newReport(supervisor.Diagnosis{
 		Pi: supervisor.PiFinding{Problem: "there is no pi"}, Workspace: supervisor.WorkspaceFinding{Fresh: true},
 		Cgroup: supervisor.CgroupFinding{Writable: true}, Wrong: 1,
-	})
+	}, daemonFinding{}))
 	if diff := cmp.Diff(want, page.String()); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
@@ -106,7 +111,7 @@ func TestThePageOfTheDoctorPutsAProblemWhereItIs(t *testing.T) {
 		"\nstate     /s\nconfig    ! it is corrupt\ncgroup": {Worktree: "/w", StateRoot: "/s", Problem: "it is corrupt"},
 	} {
 		var page bytes.Buffer
-		if err := writeDiagnosis(&page, supervisor.Diagnosis{Workspace: found}); err != nil || !strings.Contains(page.String(), want) {
+		if err := writeReport(&page, newReport(supervisor.Diagnosis{Workspace: found}, daemonFinding{})); err != nil || !strings.Contains(page.String(), want) {
 			t.Errorf("%v, %q is not in\n%s", err, want, &page)
 		}
 	}
@@ -165,7 +170,11 @@ func doctor(t *testing.T, status int, dir string, args ...string) (stdout, stder
 }
 
 func TestTheStatusOfTheDoctorTellsWhetherSomethingIsWrong(t *testing.T) {
-	t.Parallel()
+	for name, value := range map[string]string{ // what the developer has set says nothing here
+		"PILOTHOUSE_SOCKET": place(t), "XDG_STATE_HOME": t.TempDir(), "XDG_RUNTIME_DIR": "", "OTEL_EXPORTER_OTLP_ENDPOINT": "",
+	} {
+		t.Setenv(name, value)
+	}
 	dir, pi, runID := patient(t)
 	page, _ := doctor(t, exitDone, dir, "doctor", "--pi", pi)
 	if !strings.Contains(page, "pi        1.6.0 --version ("+pi+")\n") || !strings.HasSuffix(page, "\nNothing is wrong.\n") {

@@ -21,6 +21,9 @@ const (
 // usageError is a mistake in the words of a command line.
 type usageError struct{ error }
 
+// refusedError tells that only a person may decide, and that none has.
+type refusedError struct{ error }
+
 // statusError ends a command with a status of its own; its text has been shown.
 type statusError struct{ status int }
 
@@ -36,6 +39,8 @@ func exitStatus(err error) int {
 		phase   *store.StateError
 		owned   *store.OwnedError
 		stopped *supervisor.CancelledError
+		refused *refusedError
+		handoff *supervisor.ApprovalError
 	)
 	switch {
 	case err == nil:
@@ -46,7 +51,7 @@ func exitStatus(err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &input):
 		return exitUsage
-	case errors.As(err, &gate), errors.As(err, &phase):
+	case errors.As(err, &gate), errors.As(err, &phase), errors.As(err, &refused), errors.As(err, &handoff):
 		return exitRefused
 	case errors.As(err, &owned):
 		return exitOwned

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -43,4 +45,20 @@ func checkLimits(limits lanes.Limits) error {
 		return &usageError{fmt.Errorf("--attempts and --max-turns take a number from 1")}
 	}
 	return nil
+}
+
+// maxChildrenVariable bounds the pi children of a process (see `pilothouse --help`).
+const maxChildrenVariable = "PILOTHOUSE_MAX_CHILDREN"
+
+// maxChildren is the number in the environment, 0 without one.
+func maxChildren() (int, error) {
+	text := os.Getenv(maxChildrenVariable)
+	if text == "" {
+		return 0, nil
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 1 {
+		return 0, &usageError{fmt.Errorf("%s %.80q is not a number from 1; correct or unset it", maxChildrenVariable, text)}
+	}
+	return number, nil
 }

@@ -61,26 +61,29 @@ func printStored(out io.Writer, r supervisor.RoundResult) {
 }
 
 func printFindings(out io.Writer, r supervisor.RoundResult) {
-	total := 0
-	for _, severity := range []string{"high", "medium", "low"} {
-		for _, lane := range r.Lanes {
-			for _, f := range lane.Findings {
-				if f.Severity != severity {
-					continue
-				}
-				total++
-				hanging(out, fmt.Sprintf("%-6s ", strings.ToUpper(f.Severity)), fmt.Sprintf("%s/%s  %s", lane.LaneID, f.ID, f.Title))
-				field(out, "affects", strings.Join(f.Affects, ", "))
-				for _, e := range f.Evidence {
-					field(out, "evidence", e.Raw)
-				}
-				field(out, "fix", f.Fix)
-			}
+	for _, f := range r.Findings {
+		if f.Severity == "" { // not read well enough; its lane is printed in full
+			continue
 		}
+		printFinding(out, f)
+		field(out, "affects", strings.Join(f.Affects, ", "))
+		for _, e := range f.Evidence {
+			field(out, "evidence", e.Raw)
+		}
+		field(out, "fix", f.Fix)
 	}
-	if total == 0 && r.Complete() > 0 {
+	if len(r.Findings) == 0 && r.Complete() > 0 {
 		fmt.Fprintln(out, "No findings.")
 	}
+}
+
+// printFinding prints how bad a finding is, who reports it, and what it is.
+func printFinding(out io.Writer, f actors.MergedFinding) {
+	var sources []string
+	for _, source := range f.Sources {
+		sources = append(sources, source.LaneID+"/"+source.ID)
+	}
+	hanging(out, fmt.Sprintf("%-6s ", strings.ToUpper(f.Severity)), fmt.Sprintf("%s  %s", strings.Join(sources, ", "), f.Title))
 }
 
 func printQuestions(out io.Writer, r supervisor.RoundResult) {

@@ -77,8 +77,7 @@ func (a *app) refine(ctx context.Context, req supervisor.RefineRequest) error {
 }
 
 // round shows a round at work, prints its result and decides the exit status.
-// resume is the command that continues it, short of the round's id; "" when
-// there is none.
+// resume is the command that continues it, short of the round's id.
 func (a *app) round(ctx context.Context, resume string, start func(supervisor.Watch) (supervisor.RoundResult, error)) error {
 	view := a.newProgress()
 	result, err := start(view.Watch)
@@ -124,22 +123,24 @@ func (a *app) roundStatus(ctx context.Context, resume string, result supervisor.
 }
 
 func resumeHint(resume string, result supervisor.RoundResult) string {
-	if resume == "" {
-		return "run the command again with what is missing"
-	}
 	return fmt.Sprintf("continue with `%s%s`", resume, result.RoundID)
 }
 
 // modelAnswer reads --model.
 func modelAnswer(c *cobra.Command, model string) (supervisor.ModelAnswer, error) {
-	if !c.Flags().Changed("model") {
+	return modelAnswerOf(c, "model", model)
+}
+
+// modelAnswerOf reads a flag that answers the model question.
+func modelAnswerOf(c *cobra.Command, flag, model string) (supervisor.ModelAnswer, error) {
+	if !c.Flags().Changed(flag) {
 		return supervisor.ModelAnswer{}, nil
 	}
 	if model == "inherit" {
 		return supervisor.ModelAnswer{Answered: true}, nil
 	}
 	if err := supervisor.CheckSelector(model); err != nil {
-		return supervisor.ModelAnswer{}, &usageError{fmt.Errorf("--model %q: %w", model, err)}
+		return supervisor.ModelAnswer{}, &usageError{fmt.Errorf("--%s %q: %w", flag, model, err)}
 	}
 	return supervisor.ModelAnswer{Answered: true, Selector: model}, nil
 }

@@ -103,6 +103,11 @@ func (a *app) command() *cobra.Command {
 reviewed and criticised, and references analysed, by read-only pi children in
 batches of three, and records every answer in the workspace's git directory.
 
+No more pi children work at once than the machine has room for: one for each
+200 MB of available memory, at most 8 for each core, 3 in any case.
+PILOTHOUSE_MAX_CHILDREN names another number. Lanes beyond it are queued, and
+runs take turns.
+
 Exit status: 0 done, 1 the work failed, 2 usage, 3 refused by policy,
 4 run owned by another, 130 interrupted.`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -137,7 +142,7 @@ Exit status: 0 done, 1 the work failed, 2 usage, 3 refused by policy,
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log what happens inside to stderr")
 	root.AddCommand(
 		a.refineCommand(), a.analyzeRefsCommand(), a.plansCommand(),
-		a.runsCommand(), a.showCommand(), a.guardCommand(), a.doctorCommand(), a.serveCommand(), a.demoCommand(), a.versionCommand(),
+		a.runsCommand(), a.showCommand(), a.resumeCommand(), a.stopCommand(), a.abandonCommand(), a.executeCommand(), a.planRunCommand(), a.guardCommand(), a.compactCommand(), a.doctorCommand(), a.serveCommand(), a.watchCommand(), a.demoCommand(), a.installCommand(), a.versionCommand(),
 	)
 	return root
 }
@@ -192,7 +197,11 @@ func (a *app) logger() *slog.Logger {
 
 // withSystem runs f with an actor system of its own and tears it down.
 func (a *app) withSystem(f func(*supervisor.System) error) (err error) {
-	system, err := supervisor.New(a.systemOptions(a.logger()))
+	children, err := maxChildren()
+	if err != nil {
+		return err
+	}
+	system, err := supervisor.New(a.systemOptions(a.logger(), children))
 	if err != nil {
 		return err
 	}
@@ -204,9 +213,10 @@ func (a *app) withSystem(f func(*supervisor.System) error) (err error) {
 	return f(system)
 }
 
-// systemOptions are those of the actor system of this process.
-func (a *app) systemOptions(logger *slog.Logger) supervisor.Options {
-	o := supervisor.Options{Logger: logger, NoCgroup: os.Getenv(noCgroupVariable) != "", Tracer: a.traces.spans(), Metrics: a.metrics.metrics()}
+// systemOptions are those of the actor system of this process. 0 children are as many as
+// the machine has room for.
+func (a *app) systemOptions(logger *slog.Logger, children int) supervisor.Options {
+	o := supervisor.Options{Logger: logger, MaxChildren: children, NoCgroup: os.Getenv(noCgroupVariable) != "", Tracer: a.traces.spans(), Metrics: a.metrics.metrics()}
 	a.metrics.announce(logger)
 	a.traces.logTo(logger)
 	if dir := stateDir(); dir != "" { // without a home children are not noted for a sweep

@@ -74,7 +74,7 @@ func (a *app) printRuns(runs []supervisor.RunInfo, more int) error {
 		return err
 	}
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\tRUN\tSTATUS\tPHASE\tUPDATED\tOWNER")
+	fmt.Fprintln(table, "\tRUN\tSTATUS\tPHASE\tUPDATED\tRESUME\tOWNER")
 	for _, run := range runs {
 		mark := ""
 		if run.Active {
@@ -84,7 +84,11 @@ func (a *app) printRuns(runs []supervisor.RunInfo, more int) error {
 		if run.Problem != "" {
 			status = "unreadable"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", mark, run.RunID, status, run.Phase, run.UpdatedAt, run.Owner)
+		resume := ""
+		if run.Resumable {
+			resume = "yes"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", mark, run.RunID, status, run.Phase, run.UpdatedAt, resume, run.Owner)
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -26,6 +25,7 @@ type serveOptions struct {
 	drain    time.Duration
 	detach   bool
 	stop     bool
+	children int // at once
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -35,7 +35,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Run the daemon that many sessions and command lines share",
 		Long: `serve runs one daemon for this user. While it runs, the other commands work
 through it: their calls go on when they are killed, and several Pi sessions
-share one set of children. Without a daemon, or with --local, each command
+share one set of children: there are never more at once than --max-children,
+lanes beyond that are queued, and runs take turns. Without a daemon, or with --local, each command
 works by itself; what it prints and its exit status are the same.
 
 The daemon listens on a socket that only this user can open: below
@@ -50,7 +51,7 @@ ends. A second signal ends it at once; interrupted rounds can be resumed.`,
   pilothouse serve --stop`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := a.checkServe(&o); err != nil {
+			if err := a.checkServe(c, &o); err != nil {
 				return err
 			}
 			switch {
@@ -65,9 +66,10 @@ ends. A second signal ends it at once; interrupted rounds can be resumed.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&o.socket, "socket", "", "listen on the socket at this `path` (default $PILOTHOUSE_SOCKET, else this user's own place)")
-	flags.StringVar(&o.logFile, "log-file", "", "append the log to this `file` as JSON lines (default stderr as text; with --detach a file in the state directory)")
+	flags.StringVar(&o.logFile, "log-file", "", "append the log to this `file` as JSON lines, at most 10 MiB and as much of an older one (default stderr as text; with --detach a file in the state directory)")
 	flags.DurationVar(&o.idleExit, "idle-exit", 0, "end when nothing was asked for this long (default never)")
 	flags.DurationVar(&o.drain, "drain", 0, "when told to end, let rounds go on for this long before they are cancelled")
+	flags.IntVar(&o.children, "max-children", 0, "pi children at once, those of all runs together (default $PILOTHOUSE_MAX_CHILDREN, else one for each 200 MB of available memory, at most 8 for each core, and at least 3)")
 	flags.BoolVar(&o.detach, "detach", false, "start the daemon in the background and return when it answers")
 	flags.BoolVar(&o.stop, "stop", false, "end the running daemon and return when it is gone")
 	return c
@@ -75,12 +77,21 @@ ends. A second signal ends it at once; interrupted rounds can be resumed.`,
 
 // checkServe checks the flags, fills in defaults and makes paths absolute: a detached
 // daemon works in another directory.
-func (a *app) checkServe(o *serveOptions) error {
+func (a *app) checkServe(c *cobra.Command, o *serveOptions) error {
 	switch {
+	case c.Flags().Changed("max-children") && o.children < 1:
+		return &usageError{fmt.Errorf("--max-children %d is not a number from 1", o.children)}
 	case o.idleExit < 0 || o.drain < 0:
 		return &usageError{errors.New("--idle-exit and --drain take times that are not negative")}
 	case o.detach && o.stop:
 		return &usageError{errors.New("--detach and --stop exclude each other")}
+	}
+	if o.children == 0 && !o.stop {
+		children, err := maxChildren()
+		if err != nil {
+			return err
+		}
+		o.children = children
 	}
 	if o.socket == "" {
 		o.socket = socketPath()
@@ -90,7 +101,7 @@ func (a *app) checkServe(o *serveOptions) error {
 		if dir == "" {
 			return &usageError{errors.New("there is no home directory to keep the log in; name a file with --log-file")}
 		}
-		o.logFile = filepath.Join(dir, "daemon.log")
+		o.logFile = filepath.Join(dir, detachedLog)
 	}
 	for _, path := range []*string{&o.socket, &o.logFile} {
 		if *path == "" {
@@ -122,7 +133,9 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	}
 	// Last of all: until then this daemon holds runs and children.
 	defer func() { err = errors.Join(err, socket.Release()) }()
-	system, err := supervisor.New(a.systemOptions(logger))
+	options := a.systemOptions(logger, o.children)
+	options.SessionsDir = filepath.Join(state, "sessions")
+	system, err := supervisor.New(options)
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
@@ -203,40 +216,6 @@ func tell(logger *slog.Logger, state string) {
 	if err := notify(state); err != nil {
 		logger.Warn("service manager not told", "error", err)
 	}
-}
-
-// daemonLog is where the daemon logs to, and how that is closed.
-func (a *app) daemonLog(file string) (*slog.Logger, func() error, error) {
-	options := &slog.HandlerOptions{Level: slog.LevelInfo}
-	if a.verbose {
-		options.Level = slog.LevelDebug
-	}
-	if file == "" {
-		return slog.New(slog.NewTextHandler(a.err, options)), func() error { return nil }, nil
-	}
-	log, err := openLog(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	return slog.New(slog.NewJSONHandler(log, options)), log.Close, nil
-}
-
-// openLog opens a log for appending that only this user can read.
-func openLog(path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of the log: %w", err)
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
-	}
-	if err := file.Chmod(0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("protect the log: %w", err), file.Close())
-	}
-	if _, err := file.Seek(0, io.SeekEnd); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the log: %w", err), file.Close())
-	}
-	return file, nil
 }
 
 // callsDir is where the daemon of a socket keeps results. Each socket has a place of

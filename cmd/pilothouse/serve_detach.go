@@ -116,7 +116,14 @@ func awaitDaemon(ctx context.Context, socket string, pid int) error {
 
 // daemonFailure is why a daemon ended at once, as it has written into its log.
 func daemonFailure(log *os.File, start int64, path string) error {
-	text, err := io.ReadAll(io.NewSectionReader(log, start, 1<<20))
+	info, err := log.Stat()
+	if err == nil && info.Size() < start { // it was full, and the daemon has begun it again
+		start = 0
+	}
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(io.NewSectionReader(log, start, 1<<20))
+	}
 	if err != nil {
 		return fmt.Errorf("the daemon ended at once; its log cannot be read: %w", err)
 	}

@@ -57,6 +57,9 @@ func (a *app) printRun(d supervisor.RunDetail) {
 	if d.Plan != nil {
 		fmt.Fprintf(a.out, "%-10s %s (version %d, sha256 %.12s)\n", "plan", d.Plan.Path, d.Plan.Version, d.Plan.SHA256)
 	}
+	if d.Resumable && d.Owner == "" {
+		fmt.Fprintf(a.out, "%-10s `pilothouse resume %s`\n", "resume", d.RunID)
+	}
 	printLost(a.out, d.RunInfo)
 	for _, round := range d.Rounds {
 		model := round.Model
@@ -69,6 +72,14 @@ func (a *app) printRun(d supervisor.RunDetail) {
 			fmt.Fprintf(table, "  %s\t%s\t%s\n", laneName(lane), lane.Status, laneNote(d, lane))
 		}
 		_ = table.Flush() // as good as the other writes to stdout here
+		for _, findings := range d.Findings {
+			if findings.RoundID != round.RoundID {
+				continue
+			}
+			for _, f := range findings.Findings {
+				printFinding(a.out, f)
+			}
+		}
 	}
 }
 

@@ -45,9 +45,9 @@ func (a *app) startTelemetry(c *cobra.Command) (err error) {
 }
 
 // onlyAsks tells that a command leaves the work, and thus its metrics, to a daemon
-// that it starts or ends.
+// that it starts, ends or examines.
 func onlyAsks(c *cobra.Command) bool {
-	return slices.ContainsFunc([]string{"detach", "stop"}, func(flag string) bool {
+	return c.Name() == "doctor" || slices.ContainsFunc([]string{"detach", "stop"}, func(flag string) bool {
 		set, err := c.Flags().GetBool(flag)
 		return err == nil && set
 	})

@@ -227,7 +227,7 @@ func TestADetachedDaemonThatCannotStartSaysWhy(t *testing.T) {
 	s.write(filepath.Join(s.home, "file"), "")
 	s.env = append(s.env, "XDG_STATE_HOME="+filepath.Join(s.home, "file"))
 	e := s.must(1, "serve", "--detach", "--log-file", filepath.Join(s.home, "log"))
-	contains(t, e.stderr, "results of calls", filepath.Join(s.home, "file"))
+	contains(t, e.stderr, filepath.Join(s.home, "file"))
 	s.must(2, "serve", "--drain", "-1s")
 	s.must(2, "serve", "--detach", "--stop")
 	s.must(2, "serve", "now")
