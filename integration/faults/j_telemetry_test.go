@@ -283,7 +283,7 @@ func TestFaultJ116NoLabelTellsWhichRunPlanOrModelItWas(t *testing.T) {
 	s.started(3)
 	runs := s.runs()
 	closed := map[string]bool{}
-	for _, name := range []string{"role", "status", "class", "kind", "step", "result", "actor", "version", "le", "quantile"} {
+	for _, name := range []string{"role", "status", "class", "kind", "step", "result", "actor", "version", "le", "quantile", "hook", "outcome", "verdict", "subject", "action", "phase"} {
 		closed[name] = true
 	}
 	lines := bufio.NewScanner(strings.NewReader(text))
