@@ -69,19 +69,31 @@ var control = regexp.MustCompile(`\x1b\[[0-9;:?<=>]*[ -/]*[@-~]|\x1b[\]_P^][^\x0
 // says waits until the terminal has shown words since the last that it was waited for.
 func (p *terminal) says(words string) {
 	p.t.Helper()
-	deadline := time.After(patience)
+	if !p.shows(words, patience) {
+		p.t.Fatalf("the terminal never says %q after:\n%s", words, p.shown())
+	}
+}
+
+// shows tells whether the terminal shows words before the time is over.
+func (p *terminal) shows(words string, within time.Duration) bool {
+	deadline := time.After(within)
 	for {
-		text := control.ReplaceAllString(p.output.String(), "")
-		if at := strings.Index(text[min(p.cursor, len(text)):], words); at >= 0 {
+		if at := strings.Index(p.shown(), words); at >= 0 {
 			p.cursor += at + len(words)
-			return
+			return true
 		}
 		select {
 		case <-deadline:
-			p.t.Fatalf("the terminal never says %q after:\n%s", words, text[min(p.cursor, len(text)):])
+			return false
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// shown is what the terminal has shown since the last words that it was waited for.
+func (p *terminal) shown() string {
+	text := control.ReplaceAllString(p.output.String(), "")
+	return text[min(p.cursor, len(text)):]
 }
 
 func (p *terminal) types(keys string) {
@@ -91,12 +103,22 @@ func (p *terminal) types(keys string) {
 	}
 }
 
-// reviewed types a request for a review by three reviewers.
+// reviewed asks for a review by three reviewers, and returns when the overlay shows it.
+// Pi keeps the text in its editor when enter comes while it still starts, so enter is
+// pressed until it is taken.
 func (p *terminal) reviewed() {
 	p.t.Helper()
 	p.types("Review it. " + scriptedmodel.Script(refine(map[string]any{"reviewers": 3}), scriptedmodel.Step{Text: "The session goes on."}))
-	p.types(enter)
+	deadline := time.Now().Add(patience)
+	for p.types(enter); !p.shows(overlayTitle, time.Second); p.types(enter) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("there is no overlay:\n%s", p.shown())
+		}
+	}
 }
+
+// overlayTitle is how the overlay of a review begins.
+const overlayTitle = "╭─ Reviewer (sim/plain) ─"
 
 func TestClosingTheOverlayLeavesTheLanesAtWork(t *testing.T) {
 	t.Parallel()
@@ -105,7 +127,6 @@ func TestClosingTheOverlayLeavesTheLanesAtWork(t *testing.T) {
 	finish := s.gated()
 	p := s.terminal()
 	p.reviewed()
-	p.says("╭─ Reviewer (sim/plain) ─")
 	p.says("▸ correctness")
 	p.says("I look at the oven.") // what a lane says, while it says it
 	p.types(tab)
@@ -113,7 +134,7 @@ func TestClosingTheOverlayLeavesTheLanesAtWork(t *testing.T) {
 	p.types(escape)
 	p.says("correctness: responding") // in the row of the tool, which the overlay had covered
 	p.types(altL)
-	p.says("╭─ Reviewer (sim/plain) ─")
+	p.says(overlayTitle)
 	finish()
 	p.says("3/3 done")
 	p.says("The session goes on.")
