@@ -57,11 +57,16 @@ function compact(pi: ExtensionAPI, daemon: Asker, ctx: ExtensionContext, action:
 	const report = (hook: string, event: Json) => {
 		hookOf(pi, daemon, ctx, hook, event).catch((error: Error) => notify(ctx, error.message, "warning"));
 	};
-	ctx.compact({
-		customInstructions: action.instructions,
-		onComplete: () => report("session_compact", { then: action.then ?? "" }),
-		onError: (error) => report("session_compact_failed", { then: action.then ?? "", errorMessage: error.message }),
-	});
+	const failed = (error: Error) => report("session_compact_failed", { then: action.then ?? "", errorMessage: error.message });
+	try {
+		ctx.compact({
+			customInstructions: action.instructions,
+			onComplete: () => report("session_compact", { then: action.then ?? "" }),
+			onError: failed,
+		});
+	} catch (error) {
+		failed(error instanceof Error ? error : new Error(String(error))); // the turn that was interrupted for it has to go on
+	}
 }
 
 /** Asks the daemon about an event of the session, does the actions of its reply and returns it. */
