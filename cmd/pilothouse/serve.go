@@ -35,9 +35,10 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Run the daemon that many sessions and command lines share",
 		Long: `serve runs one daemon for this user. While it runs, the other commands work
 through it: their calls go on when they are killed, and several Pi sessions
-share one set of children: there are never more at once than --max-children,
-lanes beyond that are queued, and runs take turns. Without a daemon, or with --local, each command
-works by itself; what it prints and its exit status are the same.
+share one set of children. There are never more of them at once than
+--max-children; lanes beyond that are queued, and runs take turns. Without a
+daemon, or with --local, each command works by itself; what it prints and its
+exit status are the same.
 
 The daemon listens on a socket that only this user can open: below
 $XDG_RUNTIME_DIR, else below the temporary directory. PILOTHOUSE_SOCKET or
