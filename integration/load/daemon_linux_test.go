@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pilothouse/integration/piharness"
+	"pilothouse/lanes/proc/proctest"
 	"pilothouse/supervisor"
 	"pilothouse/supervisor/api"
 )
@@ -20,16 +21,11 @@ import (
 // patience ends a wait that hangs; no assertion depends on it.
 const patience = 5 * time.Minute
 
-// pi is a program in the place of pi. It reads its task, says that it responds, takes a
-// line from the gate and answers as a reviewer. It notes when it begins and ends.
+// pi is a program in the place of pi. It takes its task and streams ten deltas a second
+// until the gate opens, then answers. It notes when it begins and ends.
 const pi = `#!/bin/sh
-cat >/dev/null
 echo begin >>"$JOURNAL"
-printf '%s\n' '{"type":"session","version":3,"id":"stub"}' '{"type":"agent_start"}' '{"type":"turn_start"}'
-printf '%s\n' '{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"looking"}}'
-read -r _ <"$GATE"
-printf '%s\n' '{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"## Findings\n\nNo findings.\n\n## Checked\n\n- all of it"}],"model":"stub","stopReason":"stop","usage":{"input":10,"output":5,"cost":{"total":0.25}}}}'
-printf '%s\n' '{"type":"agent_end","messages":[],"willRetry":false}' '{"type":"agent_settled","aborted":false}'
+"$STUB" --play steady:100ms --gate "$GATE" --journal "$NOTES"
 echo end >>"$JOURNAL"
 `
 
@@ -55,7 +51,10 @@ func newGround(t *testing.T, places int) *ground {
 		}
 	}
 	g.socket, g.journal = filepath.Join(g.base, "run", "api.sock"), filepath.Join(g.base, "journal")
-	program, pipe := filepath.Join(g.base, "pi"), filepath.Join(g.base, "gate")
+	program, pipe, notes := filepath.Join(g.base, "pi"), filepath.Join(g.base, "gate"), filepath.Join(g.base, "notes")
+	if err := os.Mkdir(notes, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(program, []byte(pi), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
@@ -67,7 +66,7 @@ func newGround(t *testing.T, places int) *ground {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.gate.Close() })
-	g.env = append(g.env, "JOURNAL="+g.journal, "GATE="+pipe, "PILOTHOUSE_PI="+program)
+	g.env = append(g.env, "JOURNAL="+g.journal, "GATE="+pipe, "NOTES="+notes, "STUB="+proctest.Build(t), "PILOTHOUSE_PI="+program)
 	g.daemon = exec.Command(piharness.Binary(t), "serve", "--socket", g.socket, "--max-children", strconv.Itoa(places))
 	g.daemon.Dir, g.daemon.Env, g.daemon.Stderr = g.base, g.env, &g.log
 	if err := g.daemon.Start(); err != nil {

@@ -2,7 +2,6 @@ package load_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,6 +29,10 @@ type call struct {
 	ended   map[string]int           // reports of its end
 }
 
+func newCall(session supervisor.Session, client *api.Client) *call {
+	return &call{session: session, client: client, working: map[string]time.Duration{}, ended: map[string]int{}}
+}
+
 func (c *call) run(ctx context.Context) {
 	c.result, c.err = c.client.Refine(ctx, supervisor.RefineRequest{
 		Session: c.session, PlanPath: "plan.md", Reviewers: lanesPerRun, Model: supervisor.ModelAnswer{Answered: true},
@@ -49,8 +52,8 @@ func (c *call) run(ctx context.Context) {
 	})
 }
 
-// check holds what the client was told against what is on record.
-func (c *call) check(t *testing.T) {
+// check holds what the client was told against what is on record after so many rounds.
+func (c *call) check(t *testing.T, rounds int) {
 	t.Helper()
 	if c.err != nil {
 		t.Errorf("session %s: %v", c.session.ID, c.err)
@@ -65,84 +68,88 @@ func (c *call) check(t *testing.T) {
 		}
 	}
 	detail, err := c.client.Show(t.Context(), c.session, c.result.RunID)
-	if err != nil || len(detail.Rounds) != 1 {
+	if err != nil || len(detail.Rounds) != rounds {
 		t.Errorf("session %s: %d rounds on record, %v", c.session.ID, len(detail.Rounds), err)
 		return
 	}
-	for _, lane := range detail.Rounds[0].Lanes {
-		if lane.Status != store.LaneComplete {
-			t.Errorf("session %s: lane %s is on record as %s", c.session.ID, lane.LaneID, lane.Status)
+	for _, round := range detail.Rounds {
+		for _, lane := range round.Lanes {
+			if lane.Status != store.LaneComplete {
+				t.Errorf("session %s: lane %s is on record as %s", c.session.ID, lane.LaneID, lane.Status)
+			}
 		}
 	}
 }
 
-// figures are what a load came to.
-type figures struct {
-	lanes, places int
-	took          time.Duration   // from the first call to the last result
-	hooks         []time.Duration // round trips, sorted
-	plain         []time.Duration // of a question that needs no work, asked between them
-	waits         []time.Duration // of each run, the mean of its lanes
-	held, after   int64           // memory of the daemon above what it had at rest
+// wave is what one round of every run came to.
+type wave struct {
+	took             time.Duration   // from the first call to the last result
+	starting, beside roundTrips      // of hooks while the lanes start, and while all stream
+	waits            []time.Duration // of each run, the mean of its lanes until they had a place
+	held, after      int64           // memory of the daemon with all lanes at work, and when it rests
 }
 
-func (f figures) String() string {
-	at := func(all []time.Duration, share float64) time.Duration {
-		return all[int(share*float64(len(all)-1))].Round(10 * time.Microsecond)
-	}
+func (w wave) String() string {
 	var sum, squares float64
-	for _, wait := range f.waits {
+	for _, wait := range w.waits {
 		sum += wait.Seconds()
 		squares += wait.Seconds() * wait.Seconds()
 	}
-	return fmt.Sprintf("%d lanes in %d places: %.1f s; fairness %.3f (1 is even), waits of runs p5 %v p50 %v p95 %v; "+
-		"%d hooks, round trip p50 %v p99 %v, %.1f and %.1f times that of a question without work; "+
-		"daemon %d KiB a lane that has not ended, %d KiB more at rest than before",
-		f.lanes, f.places, f.took.Seconds(), sum*sum/squares/float64(len(f.waits)), at(f.waits, 0.05), at(f.waits, 0.5), at(f.waits, 0.95),
-		len(f.hooks), at(f.hooks, 0.5), at(f.hooks, 0.99), over(f.hooks, f.plain, 0.5), over(f.hooks, f.plain, 0.99),
-		f.held/int64(f.lanes)>>10, f.after>>10)
-}
-
-// over is a quantile of some times over that of others.
-func over(some, others []time.Duration, share float64) float64 {
-	return some[int(share*float64(len(some)-1))].Seconds() / others[int(share*float64(len(others)-1))].Seconds()
+	return fmt.Sprintf("%.1f s; fairness %.3f (1 is even), waits of runs p5 %v p50 %v p95 %v\n"+
+		"hooks while lanes start: %v\nhooks beside lanes that stream: %v\n"+
+		"memory %d MiB with all lanes there, %d MiB at rest",
+		w.took.Seconds(), sum*sum/squares/float64(len(w.waits)), quantile(w.waits, 0.05), quantile(w.waits, 0.5), quantile(w.waits, 0.95),
+		w.starting, w.beside, w.held>>20, w.after>>20)
 }
 
 // TestALoadOfRunsLosesNothing has every lane at work at once, then the same with places
 // for a tenth of them. What it measures it only prints: see the package.
 func TestALoadOfRunsLosesNothing(t *testing.T) {
 	for name, places := range map[string]int{"all at once": *runs * lanesPerRun, "in turn": max(1, *runs*lanesPerRun/10)} {
-		t.Run(name, func(t *testing.T) { t.Log(load(t, places)) })
+		t.Run(name, func(t *testing.T) { load(t, places) })
 	}
 }
 
-func load(t *testing.T, places int) figures {
+func load(t *testing.T, places int) {
 	g := newGround(t, places)
-	g.release(lanesPerRun)
-	warmUp := &call{session: g.session("warm-up"), client: g.client(), working: map[string]time.Duration{}, ended: map[string]int{}}
-	warmUp.run(t.Context())
-	warmUp.check(t)
-	all := make([]*call, *runs)
 	connections := make([]*api.Client, *clients)
 	for n := range connections {
 		connections[n] = g.client()
 	}
-	for n := range all {
-		all[n] = &call{
-			session: g.session(fmt.Sprintf("w%03d", n)), client: connections[n%len(connections)],
-			working: map[string]time.Duration{}, ended: map[string]int{},
-		}
+	sessions := make([]supervisor.Session, *runs)
+	for n := range sessions {
+		sessions[n] = g.session(fmt.Sprintf("w%03d", n))
 	}
-	f := figures{lanes: *runs * lanesPerRun, places: places}
-	rest := g.memory()
+	t.Logf("%d lanes in %d places; the daemon begins with %d MiB", *runs*lanesPerRun, places, g.memory()>>20)
+	alone := g.ask(connections, sessions[0].Workdir)
+	alone.awaitAll()
+	t.Logf("hooks of %d sessions alone: %v", *clients, alone.stop())
+	for n := range *waves {
+		t.Logf("wave %d: %v", n+1, g.wave(connections, sessions, places, n+1))
+	}
+	all := *waves * *runs * lanesPerRun
+	if children, most := g.children(); children != all || most > places {
+		t.Errorf("%d children for %d lanes, %d of them at once in %d places", children, all, most, places)
+	}
+	if calls, err := connections[0].Calls(t.Context()); err != nil || len(calls) != 0 {
+		t.Errorf("calls that nobody has taken: %v, %v", calls, err)
+	}
+}
+
+// wave has every run do its n-th round.
+func (g *ground) wave(connections []*api.Client, sessions []supervisor.Session, places, n int) wave {
+	all := make([]*call, len(sessions))
+	for i, session := range sessions {
+		all[i] = newCall(session, connections[i%len(connections)])
+	}
 	began := time.Now()
 	var working sync.WaitGroup
 	for _, c := range all {
-		working.Go(func() { c.run(t.Context()) })
+		working.Go(func() { c.run(g.t.Context()) })
 	}
-	hooks := g.hook(connections, warmUp.session.Workdir)
+	starting := g.ask(connections, sessions[0].Workdir)
 	g.await("the lanes to be at work or queued", func() bool {
-		listed, err := connections[0].Lanes(t.Context())
+		listed, err := connections[0].Lanes(g.t.Context())
 		responding, queued := 0, 0
 		for _, lane := range listed {
 			switch lane.Phase {
@@ -152,79 +159,23 @@ func load(t *testing.T, places int) figures {
 				queued++
 			}
 		}
-		return err == nil && responding == min(places, f.lanes) && responding+queued == f.lanes
+		return err == nil && responding == min(places, len(all)*lanesPerRun) && responding+queued == len(all)*lanesPerRun
 	})
-	f.held = g.memory() - rest
-	g.release(f.lanes)
+	w := wave{starting: starting.stop()}
+	beside := g.ask(connections, sessions[0].Workdir)
+	beside.awaitAll()
+	w.beside, w.held = beside.stop(), g.memory()
+	g.release(len(all) * lanesPerRun)
 	working.Wait()
-	f.took = time.Since(began)
-	f.hooks, f.plain = hooks()
-	f.after = g.memory() - rest
+	w.took, w.after = time.Since(began), g.memory()
 	for _, c := range all {
-		c.check(t)
+		c.check(g.t, n)
 		var sum time.Duration
 		for _, wait := range c.working {
 			sum += wait
 		}
-		f.waits = append(f.waits, sum/lanesPerRun)
+		w.waits = append(w.waits, sum/lanesPerRun)
 	}
-	slices.Sort(f.waits)
-	if children, most := g.children(); children != f.lanes+lanesPerRun || most > places {
-		t.Errorf("%d children for %d lanes, %d of them at once in %d places", children, f.lanes+lanesPerRun, most, places)
-	}
-	if calls, err := connections[0].Calls(t.Context()); err != nil || len(calls) != 0 {
-		t.Errorf("calls that nobody has taken: %v, %v", calls, err)
-	}
-	return f
-}
-
-// hook has every client ask before one tool call after the other, as a session at work
-// does, and after each the daemon how it is, until the returned function is called. It
-// returns the round trips of both in order.
-func (g *ground) hook(connections []*api.Client, workdir string) (stop func() (hooks, plain []time.Duration)) {
-	ctx, cancel := context.WithCancel(g.t.Context())
-	var (
-		asking sync.WaitGroup
-		mu     sync.Mutex
-		hooks  []time.Duration
-		plain  []time.Duration
-	)
-	session := supervisor.Session{Workdir: workdir}
-	event := json.RawMessage(`{"toolName":"bash","toolCallId":"1","input":{"command":"git status"}}`)
-	for n, client := range connections {
-		session := session
-		session.ID = fmt.Sprintf("hooks-%d", n)
-		asking.Go(func() {
-			pause := time.NewTicker(20 * time.Millisecond) // a session has other things to do too
-			defer pause.Stop()
-			for {
-				began := time.Now()
-				_, err := client.Hook(g.t.Context(), session, "tool_call", event)
-				hooked := time.Since(began)
-				if err == nil {
-					_, err = client.Health(g.t.Context())
-				}
-				asked := time.Since(began) - hooked
-				if err != nil {
-					g.t.Errorf("session %s: the daemon did not answer: %v", session.ID, err)
-					return
-				}
-				mu.Lock()
-				hooks, plain = append(hooks, hooked), append(plain, asked)
-				mu.Unlock()
-				select {
-				case <-pause.C:
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
-	}
-	return func() (_, _ []time.Duration) {
-		cancel()
-		asking.Wait()
-		slices.Sort(hooks)
-		slices.Sort(plain)
-		return hooks, plain
-	}
+	slices.Sort(w.waits)
+	return w
 }

@@ -184,6 +184,25 @@ func (c *call) lane(id string) *liveLane {
 	return nil
 }
 
+// unended counts the lanes that live lists.
+func (c *call) unended() (queued, running int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.record.Call.State != StateRunning {
+		return 0, 0
+	}
+	for _, lane := range c.lanes {
+		switch {
+		case lane.progress.Status.Terminal():
+		case lane.progress.Status == lanes.Queued:
+			queued++
+		default:
+			running++
+		}
+	}
+	return queued, running
+}
+
 // live lists the lanes that have not ended.
 func (c *call) live(now time.Time) []Lane {
 	return slices.DeleteFunc(c.all(now), func(lane Lane) bool { return lane.Status.Terminal() })

@@ -12,7 +12,6 @@ import (
 
 	"go.opentelemetry.io/otel/propagation"
 
-	"pilothouse/lanes"
 	"pilothouse/supervisor"
 )
 
@@ -29,13 +28,9 @@ func (s *Server) health() Health {
 		case StateFinished, StateLost:
 			h.Calls.Waiting++
 		}
-		for _, lane := range c.live(s.now()) {
-			if lane.Status == lanes.Queued {
-				h.Lanes.Queued++
-			} else {
-				h.Lanes.Running++
-			}
-		}
+		queued, running := c.unended()
+		h.Lanes.Queued += queued
+		h.Lanes.Running += running
 	}
 	return h
 }

@@ -26,7 +26,9 @@
 //	--stderr BYTES       write that many bytes to stderr, in lines of 1 KiB
 //	--stderr-lines FILE  write FILE to stderr
 //	--play WHAT          play pi instead of all but --marker: "random:SEED" draws what to do
-//	                     from SEED and the lane's name, "hold:BYTES" prints that much and hangs
+//	                     from SEED and the lane's name, "hold:BYTES" prints that much and hangs,
+//	                     "steady:D" prints a delta every D until --gate opens, then answers
+//	--gate PIPE          a byte in it opens it for one child
 //	--journal DIR        where --play notes what it does; it sleeps for up to --start-delay
 //	                     when it has read its task
 //	--then END           exit:N (the default is exit:0), kill:SIG, hang, close-stdout
@@ -75,7 +77,7 @@ func main() {
 
 type stub struct {
 	marker, lockDir, envDump, argvDump, stdinDump string
-	lines, stderrLines, play, journal, then       string
+	lines, stderrLines, play, gate, journal, then string
 	ignore                                        []string
 	grandchildren                                 []string
 	startDelay, pause                             time.Duration
@@ -136,6 +138,8 @@ func parse(args []string) *stub {
 			s.stderrLines = value()
 		case "--play":
 			s.play = value()
+		case "--gate":
+			s.gate = value()
 		case "--journal":
 			s.journal = value()
 		case "--then":

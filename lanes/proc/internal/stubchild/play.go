@@ -72,7 +72,7 @@ var conducts = []struct {
 }
 
 // perform plays pi: "random:SEED" draws a conduct, "hold:BYTES" prints that many
-// bytes, starts a tool and hangs.
+// bytes, starts a tool and hangs, "steady:D" streams until the gate opens.
 func (s *stub) perform() {
 	p := &player{stub: s, out: bufio.NewWriter(os.Stdout)}
 	ordinal := p.claim()
@@ -89,9 +89,14 @@ func (s *stub) perform() {
 	if s.startDelay > 0 {
 		time.Sleep(time.Duration(p.random.Int64N(int64(s.startDelay))))
 	}
-	if what == "hold" {
+	switch what {
+	case "hold":
 		p.open()
 		p.hold(number(value))
+		return
+	case "steady":
+		p.open()
+		p.steady(duration(value))
 		return
 	}
 	total := 0
@@ -232,4 +237,30 @@ func (p *player) hold(n int) {
 	_ = p.out.Flush()
 	p.note(fmt.Sprintf("printed %d", p.deltas))
 	p.then = "hang"
+}
+
+// steady prints a delta every so often until the gate opens for this child, then the
+// answer.
+func (p *player) steady(every time.Duration) {
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		gate, err := os.Open(p.gate)
+		if err == nil {
+			_, err = gate.Read(make([]byte, 1))
+		}
+		if err != nil {
+			fail("%v", err)
+		}
+	}()
+	for pause := time.NewTicker(every); ; {
+		p.stream(1)
+		_ = p.out.Flush()
+		select {
+		case <-opened:
+			p.answer(1)
+			return
+		case <-pause.C:
+		}
+	}
 }
