@@ -2,14 +2,22 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"pilothouse/store"
 )
 
-// roots remember where the state of a directory is: a hook has no time to start git,
-// which the places that [store.Find] cannot read by itself need.
-type roots struct{ known[store.Root] }
+// roots remember where the state of a directory is, or that it is in no repository: a
+// hook has no time to start git, which the places that [store.Find] cannot read by itself
+// need.
+type roots struct{ known[foundRoot] }
+
+// foundRoot is an answer of [store.Find].
+type foundRoot struct {
+	root store.Root
+	err  error // ErrNoRepository
+}
 
 // find is [store.Find], which it asks only for what it does not know, or what may have
 // become another.
@@ -18,16 +26,23 @@ func (r *roots) find(ctx context.Context, workdir string) (store.Root, error) {
 	found, ok := r.values[workdir]
 	r.mu.Unlock()
 	if ok && found.current() {
-		return found.value, nil
+		return found.value.root, found.value.err
 	}
 	root, err := store.Find(ctx, workdir)
-	if err != nil {
+	var marks []mark
+	var unmarked error
+	switch {
+	case err == nil:
+		marks, unmarked = marksOf(root)
+	case errors.Is(err, store.ErrNoRepository):
+		marks, unmarked = marksOfNone(workdir)
+	default:
 		return store.Root{}, err
 	}
-	if marks, err := marksOf(root); err == nil { // else it is changing under our eyes
-		r.keep(workdir, root, marks)
+	if unmarked == nil { // else it is changing under our eyes
+		r.keep(workdir, foundRoot{root, err}, marks)
 	}
-	return root, nil
+	return root, err
 }
 
 func (k knownValue[T]) current() bool {
@@ -61,5 +76,23 @@ func marksOf(root store.Root) ([]mark, error) {
 			continue
 		}
 		return marks, nil
+	}
+}
+
+// marksOfNone are what would make a repository of a directory that is in none: a .git in
+// it or above, or one of those being a git directory itself.
+func marksOfNone(workdir string) ([]mark, error) {
+	dir, err := filepath.EvalSymlinks(workdir)
+	if err != nil {
+		return nil, err
+	}
+	marks := []mark{markOf(workdir), markOf(dir)}
+	for {
+		marks = append(marks, markOf(filepath.Join(dir, ".git")), markOf(filepath.Join(dir, "HEAD")))
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return marks, nil
+		}
+		dir = parent
 	}
 }

@@ -1,10 +1,13 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"pilothouse/store"
 )
 
 // A linked work tree is one of the places that git has to be asked about.
@@ -38,5 +41,28 @@ func TestAHookStartsNoGitForAWorkspaceThatIsKnown(t *testing.T) {
 	}
 	if moved, err := known.find(t.Context(), linked); err == nil {
 		t.Errorf("a work tree that leads elsewhere is still taken for %+v", moved)
+	}
+}
+
+func TestAHookStartsNoGitWhereThereIsNoRepository(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var known roots
+	if _, err := known.find(t.Context(), dir); !errors.Is(err, store.ErrNoRepository) {
+		t.Fatal(err)
+	}
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", dir) // there is no git any more
+	if _, err := known.find(t.Context(), dir); !errors.Is(err, store.ErrNoRepository) {
+		t.Errorf("asked again: %v", err)
+	}
+	t.Setenv("PATH", path)
+	if out, err := exec.Command("git", "init", "-q", filepath.Dir(dir)).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v: %s", err, out)
+	}
+	if root, err := known.find(t.Context(), dir); err != nil || filepath.Base(root.Worktree) != "a" {
+		t.Errorf("a repository that has come above it: %+v, %v", root, err)
 	}
 }
