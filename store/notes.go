@@ -34,6 +34,8 @@ type ExecutionNotes struct {
 	PlanSHA256 string `json:"planSha256"`
 	// Verified is the commit that was checked out when a check passed, by its id.
 	Verified map[string]string `json:"verified"`
+	// Evidence is what was said when a check passed, by its id.
+	Evidence map[string]string `json:"evidence,omitempty"`
 	// GoalWait is how often the agent was woken up, in the words of whoever does it.
 	GoalWait json.RawMessage `json:"goalWait,omitempty"`
 }

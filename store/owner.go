@@ -72,6 +72,9 @@ type OwnedError struct {
 }
 
 func (e *OwnedError) Error() string {
+	if e.Reason == OwnedBySession && e.SessionID != "" { // the process is whoever is asked
+		return fmt.Sprintf("run %s is actively owned: session %s works on it; close that session, then try again", e.RunID, e.SessionID)
+	}
 	who := fmt.Sprintf("process %d on %s", e.PID, e.Host)
 	if e.SessionID != "" {
 		who = "session " + e.SessionID + ", " + who

@@ -46,12 +46,17 @@ func (s *System) abandonAtWork(ctx context.Context, session Session, m meantRun)
 	}
 	if r != nil {
 		defer release()
+		written, reply := s.settle(ctx, session, r, cp, false)
+		if written == nil {
+			return reply, nil
+		}
+		cp = *written
 	}
 	if _, err := s.AbandonRun(ctx, session, m.run.RunID); err != nil {
 		return Reply{}, err
 	}
 	if r != nil {
-		actions = append(actions, r.snapshot(cp), entry("pi-plans-exec-cleared", map[string]string{"reason": "abandoned"}))
+		actions = append(actions, r.snapshot(cp), entry(executionClearedEntry, map[string]string{"reason": "abandoned"}))
 	}
 	return Reply{Actions: append(actions,
 		Action{Kind: ActionStatus, Key: statusKey, Text: execution.IdleLine(m.run.RunID, string(store.StatusAbandoned), true)},

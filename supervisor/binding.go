@@ -40,6 +40,21 @@ func (b *bindings) unbind(sessionID string) {
 	maps.DeleteFunc(b.runs, func(k binding, _ string) bool { return k.sessionID == sessionID })
 }
 
+// turnTo makes run the session's own, which leaves the execution of any other.
+func (s *System) turnTo(sessionID string, run store.RunDir) {
+	if sessionID == "" {
+		return
+	}
+	s.bindings.bind(sessionID, run)
+	s.executions.turnTo(sessionID, run)
+}
+
+// elsewhere tells whether a session has another run of its own than this.
+func (b *bindings) elsewhere(sessionID string, run store.RunDir) bool {
+	meant, own, _, err := b.meant(sessionID, run.Root)
+	return err == nil && own && meant.ID != run.ID
+}
+
 // release lets a session mean the run that the workspace points to again.
 func (b *bindings) release(sessionID string, root store.Root) {
 	b.mu.Lock()

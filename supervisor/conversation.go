@@ -85,6 +85,7 @@ func (s *System) Converse(ctx context.Context, session Session, screen Screen, k
 	if err := checkSession(session); err != nil {
 		return Reply{}, err
 	}
+	s.processes.seen(session)
 	talk := func(c *conversation) (reply Reply, err error) {
 		defer func() {
 			if reason := recover(); reason != nil {
@@ -92,6 +93,7 @@ func (s *System) Converse(ctx context.Context, session Session, screen Screen, k
 				err = fmt.Errorf("%s failed inside: %v", name, reason)
 			}
 		}()
+		c.idle = screen.Idle
 		traced := trace.ContextWithSpanContext(c.ctx, trace.SpanContextFromContext(ctx))
 		return run(traced, s, session, panel{c, screen}, args)
 	}

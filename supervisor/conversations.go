@@ -124,7 +124,8 @@ type conversation struct {
 	id, session string
 	ctx         context.Context
 	cancel      context.CancelCauseFunc
-	step        int         // of the flow alone
+	step        int         // of the flow alone, as is idle
+	idle        bool        // whether the agent is at rest, as far as was told
 	out         chan Reply  // dialogs, to whoever waits for the next reply
 	in          chan Answer // with the step of its dialog
 
@@ -186,10 +187,13 @@ func (c *conversation) ask(ctx context.Context, reply Reply) (Answer, error) {
 	for {
 		select {
 		case a := <-c.in:
-			if a.Step == c.step { // and not to a dialog that the flow has given up
-				return a, nil
+			if a.Step != c.step { // to a dialog that the flow has given up
+				continue
 			}
-			continue
+			if a.Idle != nil {
+				c.idle = *a.Idle
+			}
+			return a, nil
 		case <-ctx.Done():
 		}
 		if errors.Is(context.Cause(ctx), unanswered) {

@@ -14,6 +14,8 @@ import (
 type executeParams struct {
 	PlanPath string `json:"planPath"`
 	Workdir  string `json:"workdir"`
+
+	byAgent bool // it is not the user who asks
 }
 
 // The values of status in the details of execute_plan.
@@ -28,6 +30,7 @@ func executePlan(ctx context.Context, s *System, session Session, ui UI, args js
 	if err := json.Unmarshal(args, &p); err != nil {
 		return Reply{}, inputErrorf("execute_plan: the parameters cannot be read: %v", err)
 	}
+	p.byAgent = true
 	h, err := s.handoff(ctx, session, ui, p)
 	if err != nil {
 		return Reply{}, err
@@ -87,15 +90,19 @@ type handoff struct {
 // handoff asks the user for an approval of exactly this plan, in this work tree and at
 // this commit, and starts its execution. Nobody else can give it: no option is
 // recommended, nothing answers itself, and without a user interface it is an error. A
-// plan that is being executed with an approval goes on without a question.
+// plan that is being executed with an approval goes on without a question, unless the
+// user has stopped it and it is the agent who wants to go on.
 func (s *System) handoff(ctx context.Context, session Session, ui UI, p executeParams) (*handoff, error) {
 	h := &handoff{s: s, session: session}
 	if err := h.find(ctx, p); err != nil {
 		return nil, err
 	}
-	running, err := h.resume(ctx)
-	if err != nil || running {
-		return h, err
+	approved, err := h.approved()
+	if err != nil {
+		return nil, err
+	}
+	if approved {
+		return h, h.resume(ctx, ui, p.byAgent)
 	}
 	actions, err := s.stopAutoComplete(ctx, h.session, &h.run, "handed off for execution")
 	if err != nil {
@@ -135,6 +142,8 @@ func (h *handoff) find(ctx context.Context, p executeParams) (err error) {
 	case path != "":
 	case m.run == nil:
 		return inputErrorf("there is no active run; name the plan file to execute")
+	case m.run.Status == store.StatusAbandoned:
+		return inputErrorf("run %s is abandoned; start a new run, or name the plan file to execute in one of its own", m.run.RunID)
 	default:
 		if path, _, err = store.LatestPlan(m.run.ArtifactDir); errors.Is(err, store.ErrNoPlan) {
 			return inputErrorf("run %s has no PLAN_v<N>.md in %s; write the plan first", m.run.RunID, m.run.ArtifactDir)
@@ -163,9 +172,10 @@ func readExecutable(path string) (execution.Plan, error) {
 }
 
 // findRun is the session's run when the plan is its, else the open run that the plan
-// belongs to, else a new one: nothing is executed unrecorded.
+// belongs to, else a new one: nothing is executed unrecorded, and what was given up stays
+// that way.
 func (h *handoff) findRun(ctx context.Context, m meantRun) error {
-	if m.run != nil && belongs(store.RunSummary{Dir: m.dir, Run: *m.run}, "", h.plan.path) {
+	if m.run != nil && m.run.Status != store.StatusAbandoned && belongs(store.RunSummary{Dir: m.dir, Run: *m.run}, "", h.plan.path) {
 		h.run = m.dir
 		return nil
 	}

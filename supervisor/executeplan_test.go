@@ -27,7 +27,7 @@ func TestAPlanIsExecutedWhenItsUserHasApprovedExactlyIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	reply := p.execute(p.inTurn(sees(t, func(d supervisor.Dialog) {
-		for _, want := range []string{path, identity.SHA256, run.Root.Worktree, "3 checks", "[ ] `VC-001` covers `I-1`; it builds", "VC-002", "VC-003"} {
+		for _, want := range []string{path, identity.SHA256, run.Root.Worktree, "until all of these hold", "[ ] `VC-001` covers `I-1`; it builds", "VC-002", "VC-003"} {
 			if !strings.Contains(d.Message, want) {
 				t.Errorf("%q is missing from %q", want, d.Message)
 			}

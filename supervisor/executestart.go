@@ -11,9 +11,9 @@ import (
 	"pilothouse/supervisor/execution"
 )
 
-// resume goes on with the execution of exactly this plan, if it was approved here. The
-// approval stands until the plan changes or the run moves.
-func (h *handoff) resume(ctx context.Context) (bool, error) {
+// approved tells whether exactly this plan has an approval to be executed here already. It
+// stands until the plan changes or the run moves.
+func (h *handoff) approved() (bool, error) {
 	cp, err := h.run.LoadCheckpoint()
 	if errors.Is(err, store.ErrNoCheckpoint) {
 		return false, nil
@@ -25,11 +25,50 @@ func (h *handoff) resume(ctx context.Context) (bool, error) {
 		return false, inputErrorf("run %s belongs to the work tree %s; /resume-plans moves it here", h.run.ID, cp.WorktreeRoot)
 	}
 	at := cp.Execution
-	if cp.Phase != store.PhaseExecuting || at == nil || at.Approval == nil || at.Approval.Plan.SHA256 != h.plan.identity.SHA256 {
-		return false, nil
+	return cp.Phase == store.PhaseExecuting && at != nil && at.Approval != nil && at.Approval.Plan.SHA256 == h.plan.identity.SHA256, nil
+}
+
+// resume takes the execution up again. One that the user has stopped goes on by the
+// user's word only.
+func (h *handoff) resume(ctx context.Context, ui UI, byAgent bool) error {
+	record, err := h.run.Load()
+	if err != nil {
+		return err
+	}
+	if byAgent && record.Status == store.StatusStopped {
+		if !ui.Has() {
+			return inputErrorf("the user has stopped the execution of run %s, and nobody sits before this session to let it go on", h.run.ID)
+		}
+		yes, err := ui.Confirm(ctx, "Go on with the execution that was stopped?", h.plan.path)
+		if err != nil {
+			return err
+		}
+		if !yes {
+			h.declined = true
+			return nil
+		}
+		if err := h.unchanged(); err != nil {
+			return err
+		}
 	}
 	h.resumed = true
-	return true, h.begin(ctx)
+	return h.begin(context.WithoutCancel(ctx))
+}
+
+// unchanged refuses an answer that came when the question was not the same any more.
+func (h *handoff) unchanged() error {
+	approved, err := h.approved()
+	if err != nil {
+		return err
+	}
+	sum, err := store.SHA256File(h.plan.path)
+	if err != nil {
+		return inputErrorf("the plan cannot be read: %v", err)
+	}
+	if !approved || sum != h.plan.identity.SHA256 {
+		return inputErrorf("the execution of %s has changed while this was asked; ask again", h.plan.path)
+	}
+	return nil
 }
 
 // rehearse refuses what the approval would refuse, before anybody is asked for it.
@@ -48,8 +87,8 @@ func (h *handoff) rehearse() error {
 
 // question is what the user is asked to approve.
 func (h *handoff) question() string {
-	return fmt.Sprintf("%s\nversion %d, SHA-256 %s\nin %s\n\nWrite access is given for these %d checks:\n%s",
-		h.plan.path, h.plan.identity.Version, h.plan.identity.SHA256, h.run.Root.Worktree, len(h.parsed.Checks),
+	return fmt.Sprintf("%s\nversion %d, SHA-256 %s\nin %s\n\nWrite access is given until all of these hold:\n%s",
+		h.plan.path, h.plan.identity.Version, h.plan.identity.SHA256, h.run.Root.Worktree,
 		execution.NewState(h.parsed, h.ticked(), nil, "").Items())
 }
 
@@ -138,8 +177,7 @@ func (h *handoff) begin(ctx context.Context) error {
 	if err := h.lift(ctx); err != nil {
 		return err
 	}
-	h.s.bindings.bind(h.session.ID, h.run)
-	h.s.executions.turnTo(h.session.ID, h.run)
+	h.s.turnTo(h.session.ID, h.run)
 	r, cp, release, err := h.s.executionOf(ctx, h.session)
 	if err != nil {
 		return err

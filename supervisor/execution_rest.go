@@ -22,6 +22,11 @@ func (s *System) executionRested(ctx context.Context, session Session, e AgentSe
 		return Reply{Actions: s.idleStatus(ctx, session)}, nil
 	}
 	defer release()
+	written, reply := s.settle(ctx, session, r, cp, e.HasUI)
+	if written == nil || written.Phase != store.PhaseExecuting {
+		return reply, nil
+	}
+	cp = *written
 	if e.WakeFailed != "" {
 		return s.pauseExecution(ctx, session, r, "the agent could not be woken up: "+oneLine(e.WakeFailed))
 	}
@@ -56,7 +61,7 @@ func (r *running) wake(s *System, cp store.Checkpoint) Action {
 
 // keepWait makes the counters durable.
 func (s *System) keepWait(ctx context.Context, session Session, r *running) error {
-	return s.changeFiles(ctx, session, "wake-agent", r.run.ID, func(f *files) error { return f.noteExecution(session.ID, r, nil) })
+	return s.changeFiles(ctx, session, "wake-agent", r.run.ID, func(f *files) error { return f.noteExecution(session.ID, r, passedChecks{}) })
 }
 
 // pauseExecution stops waking the agent up and tells its user, once.
@@ -81,7 +86,7 @@ func (s *System) setPause(ctx context.Context, session Session, r *running) (sto
 	reason := r.wait.Paused
 	return s.changeRun(ctx, session, "pause-execution", r.run.ID, func(context.Context, store.RunDir) (*planChange, error) {
 		return &planChange{
-			files: func(f *files) (any, error) { return nil, f.noteExecution(session.ID, r, nil) },
+			files: func(f *files) (any, error) { return nil, f.noteExecution(session.ID, r, passedChecks{}) },
 			step: func(time.Time) store.Change {
 				return approved("pause the execution", store.ExecutionProgressed(store.Progress{PausedReason: &reason}))
 			},

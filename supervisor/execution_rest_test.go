@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"pilothouse/store"
 	"pilothouse/supervisor"
@@ -189,7 +190,9 @@ func TestAnIdleSessionShowsItsRun(t *testing.T) {
 	for _, c := range []struct{ status, want string }{
 		{"planning", "💬 plans: "}, {"accepted", "⌛ plans: "}, {"stopped", "⛔ plans: "}, {"abandoned", "🚫 plans: "}, {"done", "🎯 plans: "},
 	} {
-		setStatus(t, p, run, c.status)
+		if _, err := run.SetStatus(store.RunStatus(c.status), time.Now()); err != nil {
+			t.Fatal(err)
+		}
 		if got := line(p.settles(nil)); !strings.HasPrefix(got, c.want+run.ID) {
 			t.Errorf("%s: %q", c.status, got)
 		}

@@ -263,10 +263,29 @@ func TestAStoppedExecutionKeepsWhatItReachedAndGoesOnWithoutAQuestion(t *testing
 	if reply := p.command("plans-stop", "", p.nobody); !strings.Contains(reply.Actions[0].Text, "stopped already") {
 		t.Errorf("stopped twice: %+v", reply.Actions)
 	}
-	p.command("plans-execute", "", p.nobody)
-	if cp := b.checkpoint(run); cp.Execution.PausedReason != "" || runStatus(t, run) != store.StatusExecuting || !strings.Contains(p.context(), "Verified: 1 of 3") {
-		t.Errorf("status %s, %+v", runStatus(t, run), cp.Execution)
+	goesOn := func(who string) {
+		t.Helper()
+		if cp := b.checkpoint(run); cp.Execution.PausedReason != "" || runStatus(t, run) != store.StatusExecuting || !strings.Contains(p.context(), "Verified: 1 of 3") {
+			t.Errorf("%s: status %s, %+v", who, runStatus(t, run), cp.Execution)
+		}
 	}
+	p.command("plans-execute", "", p.nobody)
+	goesOn("the user")
+
+	// The agent may not take back that its user has stopped it.
+	p.command("plans-stop", "", p.inTurn(confirm(true)))
+	present := p.screen
+	p.screen = supervisor.Screen{}
+	if _, err := p.converse(supervisor.KindTool, "execute_plan", object{}, p.nobody); err == nil || !strings.Contains(err.Error(), "stopped") {
+		t.Errorf("nobody there: %v", err)
+	}
+	p.screen = present
+	p.tool("execute_plan", object{}, p.inTurn(confirm(false)))
+	if runStatus(t, run) != store.StatusStopped || p.context() != "" {
+		t.Errorf("declined: status %s", runStatus(t, run))
+	}
+	p.tool("execute_plan", object{}, p.inTurn(confirm(true)))
+	goesOn("the agent with its user's word")
 }
 
 func TestReportsAtOnceAreAllCounted(t *testing.T) {
@@ -285,6 +304,7 @@ func TestReportsAtOnceAreAllCounted(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	again.settles(object{"hasUI": false}) // tokens alone may wait until then
 	got := b.checkpoint(run).Execution
 	if len(got.DoneVCIDs) != 2 || got.CurrentI != "I-1" || got.ImplStatus["I-2"] != "validating" || got.Usage.InToks != 35 || got.Usage.OutToks != 10 {
 		t.Errorf("got %+v", got)

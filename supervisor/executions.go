@@ -26,6 +26,9 @@ type executions struct {
 type seat struct {
 	mu sync.Mutex
 	at *running // nil for none
+	// aside tells that the session stands at a point of its history where it carries no
+	// plan out: it takes none up before one is handed to it.
+	aside bool
 }
 
 // running is the execution of a plan in a session.
@@ -38,8 +41,16 @@ type running struct {
 	wait     execution.GoalWait
 	// stale are checks that passed on another commit and have to pass again.
 	stale []string
-	// unsaved is what could not be made durable, for the next attempt.
+	// moved tells that another commit was checked out than at the approval when the
+	// execution was taken up.
+	moved bool
+	// foreign tells that another session worked on it last, until this one has a snapshot.
+	foreign bool
+	// unsaved is what is not durable: what was not worth a write of its own, or could not
+	// be written.
 	unsaved unsavedTurn
+	// saved is when the last report became durable.
+	saved time.Time
 	// last is the agent's last message.
 	last TurnEndEvent
 	// flush tells that the session does not have the latest snapshot.
@@ -51,8 +62,9 @@ type running struct {
 }
 
 type unsavedTurn struct {
-	markers []execution.Marker
-	usage   store.TokenUsage
+	markers  []execution.Marker
+	evidence map[string]string // what was said with the marker of a check, by its id
+	usage    store.TokenUsage
 }
 
 // seat locks that of a session.
@@ -78,13 +90,36 @@ func (e *executions) end(session string) {
 	delete(e.of, session)
 }
 
-// turnTo makes a session leave the execution of any other run than this.
+// turnTo makes a session leave the execution of any other run than this, which it may take
+// up from now on.
 func (e *executions) turnTo(session string, run store.RunDir) {
 	seat := e.seat(session)
 	defer seat.mu.Unlock()
+	seat.aside = false
 	if seat.at != nil && seat.at.run.ID != run.ID {
 		seat.at = nil
 	}
+}
+
+// stepAside makes a session leave its execution and take none up by itself.
+func (e *executions) stepAside(session string) {
+	seat := e.seat(session)
+	defer seat.mu.Unlock()
+	seat.at, seat.aside = nil, true
+}
+
+// isAside tells whether a session has stepped aside.
+func (e *executions) isAside(session string) bool {
+	seat := e.seat(session)
+	defer seat.mu.Unlock()
+	return seat.aside
+}
+
+// sessions are the ids of those that have a seat.
+func (e *executions) sessions() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Keys(e.of))
 }
 
 // compacting notes that a session is about to be compacted, or that this is over: until
@@ -108,11 +143,18 @@ func (s *System) executionOf(ctx context.Context, session Session) (_ *running, 
 		if record, err = r.run.Load(); err == nil {
 			cp, err = r.run.LoadCheckpoint()
 		}
-		if err == nil && !r.current(record, cp) {
+		switch {
+		case err != nil:
+		case !r.current(record, cp):
 			r = nil
+		case s.bindings.elsewhere(session.ID, r.run):
+			s.settle(ctx, session, r, cp, false)
+			r = nil
+		default:
+			r.wait.Paused = cp.Execution.PausedReason // who has ended the run has paused it
 		}
 	}
-	if r == nil && err == nil {
+	if r == nil && err == nil && !seat.aside {
 		r, cp, err = s.takeUp(ctx, session)
 	}
 	if err == nil {
@@ -159,15 +201,18 @@ func (s *System) takeUp(ctx context.Context, session Session) (*running, store.C
 	if err != nil {
 		return nil, none, err
 	}
-	terms := termsOf(cp, head)
-	if terms == nil || terms.handoff != "" || !samePlace(cp.WorktreeRoot, root.Worktree) {
+	terms := termsOf(cp, head, notes)
+	switch {
+	case terms == nil || !samePlace(cp.WorktreeRoot, root.Worktree):
 		return nil, none, nil
+	case terms.handoff != "":
+		return nil, none, s.withdraw(ctx, session, run)
 	}
 	plan, err := readExecutable(cp.Plan.Path)
 	if err != nil {
 		return nil, none, nil // its digest is right, so it was approved as something else
 	}
-	r, cp, err := s.attach(ctx, session, run, cp, plan, terms, notes, head)
+	r, cp, err := s.attach(ctx, session, run, cp, plan, terms, notes)
 	if notOurs(err) { // whoever has the run goes on with it
 		return nil, none, nil
 	}
@@ -183,13 +228,16 @@ func notOurs(err error) bool {
 
 // attach makes an execution that is on disk the session's. The run, whose owner the
 // session becomes, learns of it.
-func (s *System) attach(ctx context.Context, session Session, run store.RunDir, cp store.Checkpoint, plan execution.Plan, terms *terms, notes store.WorkflowNotes, head *string) (*running, store.Checkpoint, error) {
-	r := &running{run: run, planPath: cp.Plan.Path, plan: plan, approval: *cp.Execution.Approval, flush: true}
+func (s *System) attach(ctx context.Context, session Session, run store.RunDir, cp store.Checkpoint, plan execution.Plan, terms *terms, notes store.WorkflowNotes) (*running, store.Checkpoint, error) {
+	r := &running{
+		run: run, planPath: cp.Plan.Path, plan: plan, approval: *cp.Execution.Approval,
+		stale: terms.stale, moved: terms.moved, flush: true, saved: s.now(),
+	}
 	kept := notes.Execution
 	if !kept.Of(r.approval) {
 		kept = &store.ExecutionNotes{}
 	}
-	r.stale = staleChecks(terms, kept.Verified, head)
+	r.foreign = kept.Session != session.ID
 	if len(kept.GoalWait) > 0 {
 		if err := json.Unmarshal(kept.GoalWait, &r.wait); err != nil {
 			s.logger.Warn("how often an agent was woken up is forgotten", "run", run.ID, "error", err)
@@ -201,7 +249,7 @@ func (s *System) attach(ctx context.Context, session Session, run store.RunDir, 
 	reverify := len(r.stale) > 0
 	cp, err := s.changeRun(ctx, session, "take-up-execution", run.ID, func(context.Context, store.RunDir) (*planChange, error) {
 		return &planChange{
-			files: func(f *files) (any, error) { return nil, f.noteExecution(session.ID, r, nil) },
+			files: func(f *files) (any, error) { return nil, f.noteExecution(session.ID, r, passedChecks{}) },
 			step: func(time.Time) store.Change {
 				if reverify {
 					return store.HeadChanged()
@@ -213,17 +261,17 @@ func (s *System) attach(ctx context.Context, session Session, run store.RunDir, 
 	if err != nil {
 		return nil, store.Checkpoint{}, err
 	}
+	s.bindings.bind(session.ID, run) // whoever moves the pointer of the workspace does not take it away
 	return r, cp, nil
 }
 
-// staleChecks are the checks that passed on another commit than the one checked out now.
-// At which commit a check passed is noted; where it is not, the approval decides, as the
-// terms say (seed: Workflow Checkpoints).
-func staleChecks(terms *terms, verified map[string]string, head *string) []string {
-	if !terms.reverify {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(terms.verified), func(id string) bool { return head != nil && verified[id] == *head })
+// usage are the tokens that the execution has cost, also those of which the checkpoint does
+// not know yet.
+func (r *running) usage(cp store.Checkpoint) store.TokenUsage {
+	total := cp.Execution.Usage
+	total.InToks += r.unsaved.usage.InToks
+	total.OutToks += r.unsaved.usage.OutToks
+	return total
 }
 
 // state is how far the execution is by its checkpoint.
@@ -243,9 +291,13 @@ func (s *services) notesOf(run store.RunDir) store.WorkflowNotes {
 	return notes
 }
 
+// passedChecks is what is noted of checks that have passed: the commit that was checked
+// out, and what was said of it, by their id.
+type passedChecks struct{ commits, evidence map[string]string }
+
 // noteExecution keeps what the checkpoint has no room for, with the checks that have just
-// passed, by their commit.
-func (f *files) noteExecution(session string, r *running, passed map[string]string) error {
+// passed.
+func (f *files) noteExecution(session string, r *running, passed passedChecks) error {
 	wait, err := json.Marshal(r.wait)
 	if err != nil {
 		return fmt.Errorf("encode the notes of an execution: %w", err)
@@ -259,7 +311,11 @@ func (f *files) noteExecution(session string, r *running, passed map[string]stri
 		if kept.Verified == nil {
 			kept.Verified = map[string]string{}
 		}
-		maps.Copy(kept.Verified, passed)
+		if kept.Evidence == nil {
+			kept.Evidence = map[string]string{}
+		}
+		maps.Copy(kept.Verified, passed.commits)
+		maps.Copy(kept.Evidence, passed.evidence)
 		notes.Execution = kept
 	})
 }
@@ -287,8 +343,9 @@ func (r *running) snapshot(cp store.Checkpoint) Action {
 		GoalWait   execution.GoalWait `json:"goalWait"`
 	}{
 		PlanPath: r.planPath, StartedAt: r.approval.ApprovedAt, GoalWait: r.wait, Items: []check{}, ImplItems: []item{},
-		Usage: map[string]int{"inToks": cp.Execution.Usage.InToks, "outToks": cp.Execution.Usage.OutToks},
 	}
+	usage := r.usage(cp)
+	data.Usage = map[string]int{"inToks": usage.InToks, "outToks": usage.OutToks}
 	state := r.state(cp)
 	for _, c := range r.plan.Checks {
 		data.Items = append(data.Items, check{c.ID, c.Text, state.IsDone(c.ID)})
@@ -297,8 +354,15 @@ func (r *running) snapshot(cp store.Checkpoint) Action {
 		data.ImplItems = append(data.ImplItems, item{i.ID, i.Text})
 	}
 	data.ImplStatus, data.CurrentI = state.Implementation(), state.Current()
-	return entry("pi-plans-exec", data)
+	return entry(executionEntry, data)
 }
+
+// The entries of a session that tell whether it carries a plan out; the names are
+// pi-plans' (spec: execution 5.2, 5.3).
+const (
+	executionEntry        = "pi-plans-exec" // a snapshot
+	executionClearedEntry = "pi-plans-exec-cleared"
+)
 
 // entry keeps data in a session.
 func entry(customType string, data any) Action {
@@ -315,6 +379,6 @@ func (r *running) drain(cp store.Checkpoint) []Action {
 	if !r.flush {
 		return nil
 	}
-	r.flush = false
+	r.flush, r.foreign = false, false
 	return []Action{r.snapshot(cp)}
 }

@@ -92,7 +92,7 @@ func (s *System) Execute(ctx context.Context, req ExecuteRequest, watch Watch) (
 	if watch == nil {
 		watch = func(any) {}
 	}
-	h := &headless{System: s, req: req, session: req.Session, watch: watch, began: time.Now(), evidence: map[string]string{}}
+	h := &headless{System: s, req: req, session: req.Session, watch: watch, began: time.Now(), again: map[string]string{}}
 	h.session.ID = "headless-" + strings.ToLower(rand.Text())
 	defer func() {
 		// What it holds is given back whatever happened, and however the caller left.
@@ -147,18 +147,18 @@ type headless struct {
 	watch   Watch
 	began   time.Time
 
-	root     store.Root
-	plan     string        // path
-	known    *store.RunDir // the run that the plan belongs to, nil while it has none
-	run      store.RunDir  // known from the approval on
-	evidence map[string]string
-	checks   markerScanner
-	rounds   []ReviewReport
-	fixing   *RoundResult // whose findings the executor works on, nil while it executes
-	turn     actors.ExecutorTurn
-	stopped  string // why it does not go on, "" while it does
-	spent    lanes.SessionEnd
-	diary    string // transcript
+	root    store.Root
+	plan    string        // path
+	known   *store.RunDir // the run that the plan belongs to, nil while it has none
+	run     store.RunDir  // known from the approval on
+	checks  markerScanner
+	rounds  []ReviewReport
+	fixing  *RoundResult      // whose findings the executor works on, nil while it executes
+	again   map[string]string // what was said of checks that were run again for a finding
+	turn    actors.ExecutorTurn
+	stopped string // why it does not go on, "" while it does
+	spent   lanes.SessionEnd
+	diary   string // transcript
 }
 
 // find finds the plan, and the run that it belongs to.

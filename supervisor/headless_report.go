@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -62,8 +63,9 @@ type CheckReport struct {
 	ID     string `json:"id"`
 	Text   string `json:"text"`
 	Passed bool   `json:"passed"`
-	// Evidence is what the executor wrote when it reported the check in this call; "" for
-	// one that passed in an earlier call.
+	// Commit is the one that was checked out when the check passed, Evidence what was said
+	// of it then, in whichever call or session that was; "" where it is not on record.
+	Commit   string `json:"commit,omitempty"`
 	Evidence string `json:"evidence,omitempty"`
 }
 
@@ -81,6 +83,7 @@ func (h *headless) concluded(ctx context.Context) (ExecuteResult, error) {
 	if end := h.spent.Error; end != nil && ctx.Err() == nil {
 		h.stop(end.Message)
 	}
+	h.settleSeat(lasting, h.session.ID)
 	cp, err := h.run.LoadCheckpoint()
 	if err != nil {
 		return result, err
@@ -138,17 +141,26 @@ func (h *headless) describe(ctx context.Context, result *ExecuteResult, cp store
 		result.PlanSHA256 = cp.Plan.SHA256
 	}
 	var done []string
+	var noted store.ExecutionNotes
 	if at := cp.Execution; at != nil {
 		done, result.Tokens = at.DoneVCIDs, at.Usage
 		if at.Approval != nil && at.Approval.HeadAtApproval != nil {
 			result.From = *at.Approval.HeadAtApproval
+		}
+		if notes := h.notesOf(h.run).Execution; at.Approval != nil && notes.Of(*at.Approval) {
+			noted = *notes
 		}
 	}
 	if text, err := os.ReadFile(h.plan); err != nil {
 		result.Notes = append(result.Notes, "the plan cannot be read any more: "+err.Error())
 	} else {
 		for _, check := range execution.Parse(string(text)).Checks {
-			result.Checks = append(result.Checks, CheckReport{check.ID, check.Text, slices.Contains(done, check.ID), h.evidence[check.ID]})
+			report := CheckReport{ID: check.ID, Text: check.Text, Passed: slices.Contains(done, check.ID)}
+			if report.Passed {
+				report.Commit = noted.Verified[check.ID]
+				report.Evidence = cmp.Or(h.again[check.ID], noted.Evidence[check.ID])
+			}
+			result.Checks = append(result.Checks, report)
 		}
 	}
 	if result.From != "" {

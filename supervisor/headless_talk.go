@@ -121,11 +121,11 @@ func (h *headless) prompt(ctx context.Context, next string) string {
 func (h *headless) heard(ctx context.Context, turn actors.ExecutorTurn) {
 	h.turn = turn
 	verified := h.checks.scan(turn.Text)
-	for _, id := range verified {
-		h.evidence[id] = excerpt(turn.Text)
-	}
 	h.watch(ExecutionTurn{Text: turn.Text, Verified: verified})
 	if h.fixing != nil { // the execution is complete
+		for _, id := range verified {
+			h.again[id] = excerpt(turn.Text)
+		}
 		return
 	}
 	reply, err := h.hook(ctx, "turn_end", TurnEndEvent{

@@ -206,8 +206,15 @@ func TestACancelledExecutionIsStoppedAndGoesOnLater(t *testing.T) {
 	}
 	removeFile(t, held)
 	req.Approve = "" // it stands
-	if result := b.execute(req); result.Outcome != supervisor.ExecutionReviewPending || result.Turns != 1 {
+	result = b.execute(req)
+	if result.Outcome != supervisor.ExecutionReviewPending || result.Turns != 1 {
 		t.Errorf("went on with %+v", result)
+	}
+	head := *b.checkpoint(dir).Execution.Approval.HeadAtApproval
+	for i, evidence := range []string{"it builds", "it runs"} { // of the earlier call, and of this one
+		if check := result.Checks[i]; !check.Passed || !strings.HasPrefix(check.Evidence, evidence) || check.Commit != head {
+			t.Errorf("the report says %+v", check)
+		}
 	}
 }
 

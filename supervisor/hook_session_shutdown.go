@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -21,23 +22,9 @@ func (s *System) sessionShutdown(ctx context.Context, session Session, e Session
 		return Reply{}, nil
 	}
 	s.interviews.take(session.ID)
-	ended := make(chan error, 1)
-	lasting := context.WithoutCancel(ctx)
-	if !s.conversations.aside(func() { ended <- s.EndSession(lasting, session.ID) }) {
-		return Reply{}, &ClosedError{}
-	}
+	var forgotten error
 	if e.Reason == "quit" {
-		if err := s.planModes.end(session.ID); err != nil {
-			return Reply{}, err
-		}
+		forgotten = s.planModes.end(session.ID)
 	}
-	patience := time.NewTimer(releasePatience)
-	defer patience.Stop()
-	select {
-	case err := <-ended:
-		return Reply{}, err
-	case <-patience.C:
-	case <-ctx.Done():
-	}
-	return Reply{}, nil
+	return Reply{}, errors.Join(forgotten, s.endSoon(ctx, session.ID))
 }

@@ -3,14 +3,20 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"slices"
 )
 
-// SessionStartEvent is a session that starts, or one whose daemon has changed. Entries
-// are those on the current branch that an extension has added, oldest first; nil when
-// the session does not tell.
+// SessionStartEvent is a session that starts, one that stands elsewhere in its history
+// now, or one whose daemon has changed.
 type SessionStartEvent struct {
-	Reason  string         `json:"reason"`
+	Reason string `json:"reason"` // Pi's, or tree
+	// Entries are those on the current branch that an extension has added, oldest first;
+	// nil when the session does not tell.
 	Entries []SessionEntry `json:"entries"`
+	// Said are the messages of the agent on the branch since the last snapshot of an
+	// execution.
+	Said  []string `json:"said"`
+	HasUI bool     `json:"hasUI"` // somebody sits before the session
 }
 
 // SessionEntry is an entry of a session that the model does not see.
@@ -21,16 +27,15 @@ type SessionEntry struct {
 
 func (s *System) sessionStart(ctx context.Context, session Session, e SessionStartEvent) (Reply, error) {
 	s.interviews.take(session.ID)
-	return contribute(ctx, session, e, s.restoreBinding, s.showPlanMode, s.executionRestored)
+	return contribute(ctx, session, e, s.restoreBinding, s.restorePlanMode, s.executionRestored)
 }
 
-// showPlanMode reminds a session of its plan mode, which may be older than this process.
-func (s *System) showPlanMode(_ context.Context, session Session, _ SessionStartEvent) (Reply, error) {
-	mode, err := s.planModes.get(session.ID)
-	if err != nil || !mode.Active {
-		return Reply{}, err
+// last is the last entry of one of the types, nil for none.
+func (e SessionStartEvent) last(customTypes ...string) *SessionEntry {
+	for i := len(e.Entries) - 1; i >= 0; i-- {
+		if slices.Contains(customTypes, e.Entries[i].CustomType) {
+			return &e.Entries[i]
+		}
 	}
-	return Reply{Actions: []Action{
-		planStatus(mode), notice(LevelInfo, "Plan mode is still on in this session. /plan off leaves it."),
-	}}, nil
+	return nil
 }

@@ -79,6 +79,7 @@ func (s *System) Hook(ctx context.Context, session Session, name string, event j
 	if err := checkSession(session); err != nil {
 		return Reply{}, err
 	}
+	s.processes.seen(session)
 	began := time.Now()
 	ctx, span := s.tracer.Start(ctx, "hook "+name)
 	defer func() {

@@ -380,13 +380,7 @@ func (c *planChange) reduce(now time.Time) store.Change {
 
 // runActions turn parameters into a change of a run.
 var runActions = map[string]func(Session, store.RunDir, PlansAction) (*planChange, error){
-	"set-status": func(_ Session, run store.RunDir, p PlansAction) (*planChange, error) {
-		status := store.RunStatus(p.Status)
-		if !status.Valid() {
-			return nil, inputErrorf("status %q is none of planning, accepted, executing, stopped, abandoned, done", p.Status)
-		}
-		return &planChange{files: func(f *files) (any, error) { return run.SetStatus(status, f.now()) }}, nil
-	},
+	"set-status": setStatus,
 	"record-decision": func(_ Session, run store.RunDir, p PlansAction) (*planChange, error) {
 		d := p.Decision
 		if d == nil || d.Question == "" || d.Answer == "" {

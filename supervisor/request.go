@@ -19,6 +19,8 @@ type Session struct {
 	// Model is what the session itself works with, as a selector: what a role that
 	// inherits gets (spec: subagents 4.1). "" leaves it to pi.
 	Model string
+	// PID is the process that asks in the name of the session, 0 when it is not known.
+	PID int
 }
 
 // ModelAnswer answers the model question for one call. The zero value leaves

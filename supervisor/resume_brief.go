@@ -144,13 +144,14 @@ func (b resumeBrief) execution(w *briefWriter) {
 		return
 	}
 	w.line("The user approved exactly this plan for this work tree at %s. The approval stands: do not ask for it again.", b.cp.Execution.Approval.ApprovedAt)
-	switch {
+	if len(now.stale) > 0 {
+		w.line("Another commit is checked out than when they passed. Verify these again first, each with its marker: %s.", strings.Join(now.stale, ", "))
+	}
+	switch valid := now.valid(); {
 	case len(now.verified) == 0:
 		w.line("Verified so far: none.")
-	case now.reverify:
-		w.line("Another commit is checked out than at the approval. Verify these again first, each with its marker: %s.", strings.Join(now.verified, ", "))
-	default:
-		w.line("Verified so far, and still valid: %s.", strings.Join(now.verified, ", "))
+	case len(valid) > 0:
+		w.line("Verified so far, and still valid: %s.", strings.Join(valid, ", "))
 	}
 	if left := remaining(b.cp.Plan.Path, now); len(left) > 0 {
 		w.section("Remaining checks")
@@ -173,11 +174,7 @@ func remaining(path string, now *terms) []execution.Check {
 	if err != nil { // its digest has just been read
 		return nil
 	}
-	done := now.verified
-	if now.reverify {
-		done = nil
-	}
-	return execution.NewState(execution.Parse(string(text)), done, nil, "").Remaining()
+	return execution.NewState(execution.Parse(string(text)), now.valid(), nil, "").Remaining()
 }
 
 // implementationReview goes on with the rounds that look at what was built.

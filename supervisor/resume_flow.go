@@ -17,7 +17,7 @@ func resumePlans(ctx context.Context, s *System, session Session, ui UI, _ json.
 		return notify(LevelError, "/resume-plans is interactive: it needs a terminal session, or `pilothouse resume`."), nil
 	}
 	if !ui.Idle() {
-		return notify(LevelWarning, "The agent is busy; use /resume-plans when it has come to rest."), nil
+		return agentBusy(), nil
 	}
 	if _, open := s.resuming.LoadOrStore(session.ID, true); open {
 		return notify(LevelWarning, "Another /resume-plans is open; finish it first."), nil
@@ -42,8 +42,11 @@ func resumePlans(ctx context.Context, s *System, session Session, ui UI, _ json.
 		if err != nil {
 			return Reply{}, err
 		}
-		if !yes {
+		switch {
+		case !yes:
 			return notify(LevelInfo, "Cancelled; nothing was changed."), nil
+		case !ui.Idle():
+			return agentBusy(), nil
 		}
 	}
 	resumed, err := s.Resume(ctx, ResumeRequest{Session: session, RunID: chosen.RunID, Move: true, Legacy: true})
@@ -53,11 +56,25 @@ func resumePlans(ctx context.Context, s *System, session Session, ui UI, _ json.
 		}
 		return notify(LevelError, fmt.Sprintf("Run %s was not resumed: %v", chosen.RunID, err)), nil
 	}
-	return Reply{Actions: []Action{
-		entry(runStartEntry, runStart{resumed.RunID}),
+	actions := []Action{entry(runStartEntry, runStart{resumed.RunID})}
+	r, cp, release, err := s.executionOf(ctx, session)
+	if err != nil {
+		return Reply{}, err
+	}
+	if r != nil { // the session has its snapshot at once, so that its next start does not lose the execution
+		actions = append(actions, r.drain(cp)...)
+		release()
+	}
+	return Reply{Actions: append(actions,
 		notice(LevelInfo, "Resumed run "+resumed.RunID+"."),
-		{Kind: ActionUser, Text: resumed.Brief},
-	}}, nil
+		Action{Kind: ActionUser, Text: resumed.Brief},
+	)}, nil
+}
+
+// agentBusy ends the command before it has changed anything. The agent may have begun to
+// work while a dialog was open.
+func agentBusy() Reply {
+	return notify(LevelWarning, "The agent is busy; use /resume-plans when it has come to rest. Nothing was changed.")
 }
 
 // chooseRun is the run that the user means, nil with the reply that ends the command.
@@ -76,8 +93,11 @@ func (s *System) chooseRun(ctx context.Context, session Session, ui UI) (*Candid
 			labels[i] = candidate.Label()
 		}
 		index, ok, err := ui.Select(ctx, "Which run should go on?", labels)
-		if err != nil || !ok {
+		switch {
+		case err != nil || !ok:
 			return nil, notify(LevelInfo, "Cancelled; nothing was changed."), err
+		case !ui.Idle():
+			return nil, agentBusy(), nil
 		}
 		chosen = candidates[index]
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -158,5 +159,34 @@ func TestResumePlansAsksBeforeARunMovesAndBeforeALegacyExecution(t *testing.T) {
 	}
 	if texts := kickoffs(legacy.choose(legacy.as("s"), reply, index(0))); len(texts) != 1 || !strings.Contains(texts[0], "handoff again") {
 		t.Errorf("kickoffs are %q", texts)
+	}
+}
+
+func TestResumePlansLooksWhetherTheAgentIsStillAtRestAfterEachDialog(t *testing.T) {
+	t.Parallel()
+	busy := func(answer supervisor.Answer) supervisor.Answer {
+		idle := false
+		answer.Idle = &idle
+		return answer
+	}
+	b := setup(t)
+	dir, _ := b.approvedHere()
+	there := b.linked()
+	before := b.checkpoint(dir)
+	saysOnly(t, b.choose(there, b.resumePlans(there, atRest), busy(index(0))), "The agent is busy")
+	two, over := b.recorded(2, "more", store.StatusPlanning), b.recorded(3, "over", store.StatusAbandoned)
+	writeText(t, filepath.Join(over.Root.Dir, "active.json"), `{"run_id":"`+over.ID+`","run_dir":"","artifact_dir":""}`)
+	reply := b.resumePlans(there, atRest)
+	at := slices.IndexFunc(reply.Dialog.Options, func(o string) bool { return strings.HasPrefix(o, dir.ID) })
+	reply = b.choose(there, reply, index(at))
+	saysOnly(t, b.choose(there, reply, busy(index(0))), "The agent is busy")
+	saysOnly(t, b.choose(b.as("s"), b.resumePlans(b.as("s"), atRest), busy(index(0))), "The agent is busy")
+	for _, run := range []store.RunDir{dir, two} {
+		if _, state, err := run.Owner(); err != nil || state != store.OwnerNone {
+			t.Errorf("owner is %s, %v", state, err)
+		}
+	}
+	if after := b.checkpoint(dir); after.Revision != before.Revision {
+		t.Errorf("the checkpoint has changed: %+v", after)
 	}
 }

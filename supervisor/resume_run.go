@@ -32,8 +32,8 @@ type Resumption struct {
 	MovedFrom string `json:"movedFrom,omitempty"`
 	// Handoff says why the plan has to be approved before its execution goes on.
 	Handoff string `json:"handoff,omitempty"`
-	// Reverify are the verified items to be verified again first: the commit checked out
-	// is another one than at the approval.
+	// Reverify are the verified items to be verified again first: they passed on another
+	// commit than the one checked out now.
 	Reverify []string `json:"reverify,omitempty"`
 	// Brief tells the agent all it needs to go on.
 	Brief string `json:"brief"`
@@ -46,7 +46,7 @@ type Resumption struct {
 // answered by req, *store.CorruptError, *store.OwnedError, store.ErrNoArtifacts and
 // store.ErrArtifactConflict for a move.
 func (s *System) Resume(ctx context.Context, req ResumeRequest) (Resumption, error) {
-	r := &resumption{req: req}
+	r := &resumption{req: req, notesOf: s.notesOf}
 	value, err := s.ask(ctx, nil, func(caller *actor.PID) prepare {
 		return func(work context.Context) (destination, error) {
 			if err := r.prepare(work, s.services); err != nil {
@@ -62,7 +62,9 @@ func (s *System) Resume(ctx context.Context, req ResumeRequest) (Resumption, err
 	if err != nil {
 		return Resumption{}, err
 	}
-	s.bindings.bind(req.ID, r.dir)
+	s.settleSeat(ctx, req.ID)
+	s.executions.end(req.ID) // an execution is taken up anew, by the commit that is checked out now
+	s.turnTo(req.ID, r.dir)
 	cp, written := value.(store.Checkpoint)
 	if !written {
 		return r.legacy()
@@ -73,10 +75,11 @@ func (s *System) Resume(ctx context.Context, req ResumeRequest) (Resumption, err
 // resumption is the way of one request. It decides twice: before the run is touched,
 // so that a refusal leaves no trace, and again when the run is the session's.
 type resumption struct {
-	req  ResumeRequest
-	root store.Root
-	dir  store.RunDir
-	head *string
+	req     ResumeRequest
+	root    store.Root
+	dir     store.RunDir
+	head    *string
+	notesOf func(store.RunDir) store.WorkflowNotes
 
 	candidate Candidate
 	steps     []store.Change // of the checkpoint, empty without one
@@ -132,13 +135,17 @@ func (r *resumption) store(f *files) (any, error) {
 			return nil, err
 		}
 	}
-	switch now := termsOf(cp, r.head); {
+	switch now := termsOf(cp, r.head, r.notesOf(r.dir)); {
+	case r.candidate.Legacy && (status == store.StatusExecuting || status == store.StatusStopped):
+		status = store.StatusAccepted
 	case r.candidate.Legacy:
 	case now != nil && now.handoff == "":
 		status = store.StatusExecuting
-		if now.reverify {
+		if len(now.stale) > 0 {
 			r.steps = append(r.steps, store.HeadChanged())
 		}
+	case now != nil: // until it is approved again, only its documents may be written
+		status = store.StatusAccepted
 	case status == store.StatusStopped && (cp.Phase == store.PhasePlanning || cp.Phase == store.PhaseReviewing):
 		status = store.StatusPlanning
 	}
@@ -192,15 +199,12 @@ func (r *resumption) resumed(cp store.Checkpoint) (Resumption, error) {
 	if err != nil {
 		return Resumption{}, err
 	}
-	now := termsOf(cp, r.head)
+	now := termsOf(cp, r.head, r.notesOf(r.dir))
 	result := r.result()
 	result.Phase = cp.Phase
 	result.Brief = resumeBrief{run: r.run, cp: cp, rounds: rounds, terms: now}.text()
 	if now != nil {
-		result.Handoff = now.handoff
-		if now.reverify {
-			result.Reverify = now.verified
-		}
+		result.Handoff, result.Reverify = now.handoff, now.stale
 	}
 	return result, nil
 }
@@ -212,7 +216,9 @@ func (r *resumption) legacy() (Resumption, error) {
 		return Resumption{}, err
 	}
 	result := r.result()
-	result.Brief = legacyBrief(r.run, decisions)
+	was := r.run
+	was.Status = r.candidate.Status
+	result.Brief = legacyBrief(was, decisions)
 	if r.candidate.LegacyQuestion() != "" {
 		result.Handoff = "how far the execution was is not on record"
 	}

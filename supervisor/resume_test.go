@@ -345,8 +345,8 @@ func TestAnExecutionGoesOnByItsPlanAndTheCommitThatIsCheckedOut(t *testing.T) {
 			holds(t, resumed.Brief, test.in...)
 			lacks(t, resumed.Brief, test.out...)
 			want := store.StatusExecuting
-			if test.handoff != "" {
-				want = store.StatusStopped
+			if test.handoff != "" { // which closes the gate before its tools
+				want = store.StatusAccepted
 			}
 			execution := b.checkpoint(dir).Execution
 			if run, err := dir.Load(); err != nil || run.Status != want || resumed.Status != want {
@@ -421,7 +421,7 @@ func TestALegacyExecutionIsResumedWithAFreshHandoff(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, resumed.Brief, "PI-PLANS RESUME", "Which depth?: deep (user)", "PLAN_v2.md", "Run the handoff again with execute_plan", "unverified")
-	if resumed.Handoff == "" || resumed.Status != store.StatusExecuting {
+	if resumed.Handoff == "" || resumed.Status != store.StatusAccepted {
 		t.Errorf("resumed is %+v", resumed)
 	}
 	if _, err := dir.LoadCheckpoint(); err == nil {

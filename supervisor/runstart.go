@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+
+	"pilothouse/store"
 )
 
 // runStartEntry ties a session to its run on the branch of the session that it stands
@@ -27,7 +29,9 @@ func (s *System) noteRunStart(ctx context.Context, session Session, e ToolResult
 }
 
 // restoreBinding ties a session to the run of the last such entry, or to none when there
-// is none or its run is gone. A session that did not tell its entries stays as it is.
+// is none or its run is gone. It carries a plan out only where its history does: a session
+// that went back to before the execution, or that has ended it, steps aside (spec:
+// execution 5.3). A session that did not tell its entries stays as it is.
 func (s *System) restoreBinding(ctx context.Context, session Session, e SessionStartEvent) (Reply, error) {
 	if e.Entries == nil {
 		return Reply{}, nil
@@ -36,17 +40,30 @@ func (s *System) restoreBinding(ctx context.Context, session Session, e SessionS
 	if err != nil || !found {
 		return Reply{}, err
 	}
-	for _, entry := range slices.Backward(e.Entries) {
+	run := boundBy(e.Entries, root)
+	if run == nil {
+		s.bindings.release(session.ID, root)
+	} else {
+		s.turnTo(session.ID, *run)
+	}
+	if at := e.last(executionEntry, executionClearedEntry); at == nil || at.CustomType != executionEntry {
+		s.settleSeat(ctx, session.ID)
+		s.executions.stepAside(session.ID)
+	}
+	return Reply{}, nil
+}
+
+// boundBy is the run that entries tie a session to, nil for none.
+func boundBy(entries []SessionEntry, root store.Root) *store.RunDir {
+	for _, entry := range slices.Backward(entries) {
 		var start runStart
 		if entry.CustomType != runStartEntry || json.Unmarshal(entry.Data, &start) != nil || start.RunID == "" {
 			continue
 		}
 		if run, err := root.Run(start.RunID); err == nil {
-			s.bindings.bind(session.ID, run)
-			return Reply{}, nil
+			return &run
 		}
-		break
+		return nil
 	}
-	s.bindings.release(session.ID, root)
-	return Reply{}, nil
+	return nil
 }

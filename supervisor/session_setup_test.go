@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pilothouse/store"
 	"pilothouse/supervisor"
@@ -167,13 +168,22 @@ func (p *pi) startRunOf(topic string) store.Run {
 	return result.Run
 }
 
+// setStatus sets a status as another program would.
 func (p *pi) setStatus(run store.Run, status store.RunStatus) {
 	p.t.Helper()
-	if _, err := p.system.Plans(p.t.Context(), p.Session, supervisor.PlansAction{
-		Action: "set-status", RunID: run.RunID, Status: string(status),
-	}); err != nil {
+	dir, err := p.root().Run(run.RunID)
+	if err != nil {
 		p.t.Fatal(err)
 	}
+	if _, err := dir.SetStatus(status, time.Now()); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// wantsStatus has the agent set a status by the plans tool.
+func (p *pi) wantsStatus(runID string, status store.RunStatus) error {
+	_, err := p.system.Plans(p.t.Context(), p.Session, supervisor.PlansAction{Action: "set-status", RunID: runID, Status: string(status)})
+	return err
 }
 
 func (p *pi) root() store.Root {

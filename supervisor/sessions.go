@@ -15,9 +15,11 @@ func (s *System) EndSession(ctx context.Context, sessionID string) error {
 		return inputErrorf("a session is ended by its id")
 	}
 	s.conversations.endSession(ctx, sessionID)
+	s.settleSeat(ctx, sessionID)
 	s.bindings.unbind(sessionID)
 	s.executions.end(sessionID)
 	s.choices.end(sessionID)
+	s.processes.end(sessionID)
 	_, err := s.send(ctx, nil, func(caller *actor.PID) any { return sessionEnded{caller, sessionID} })
 	return err
 }

@@ -133,8 +133,10 @@ func (b *bundle) owner(runID string) string {
 func TestASessionHoldsTheRunItStartsUntilItIsOver(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(b *bundle, runID string) error{
-		"abandoned":        func(b *bundle, runID string) error { return b.setStatus(runID, "abandoned") },
-		"done":             func(b *bundle, runID string) error { return b.setStatus(runID, "done") },
+		"abandoned": func(b *bundle, runID string) error {
+			_, err := b.system.AbandonRun(context.Background(), b.as("first"), runID)
+			return err
+		},
 		"the session ends": func(b *bundle, _ string) error { return b.system.EndSession(context.Background(), "first") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,12 +147,14 @@ func TestASessionHoldsTheRunItStartsUntilItIsOver(t *testing.T) {
 				t.Errorf("started and owned by %s", owner)
 			}
 			b.refusesSecond(runID, "started")
-			for _, status := range []string{"accepted", "stopped"} { // neither is an end
-				if err := b.setStatus(runID, status); err != nil {
-					t.Fatal(err)
-				}
-				b.refusesSecond(runID, status)
+			if err := b.setStatus(runID, "accepted"); err != nil { // which is no end, as the next is not
+				t.Fatal(err)
 			}
+			b.refusesSecond(runID, "accepted")
+			if _, err := b.system.StopRun(context.Background(), b.as("first"), runID, "lunch"); err != nil {
+				t.Fatal(err)
+			}
+			b.refusesSecond(runID, "stopped")
 			if err := end(b, runID); err != nil {
 				t.Fatal(err)
 			}

@@ -45,6 +45,11 @@ func (s *System) stopAtWork(ctx context.Context, session Session, m meantRun) (R
 	}
 	if r != nil {
 		defer release()
+		written, reply := s.settle(ctx, session, r, cp, false)
+		if written == nil {
+			return reply, nil
+		}
+		cp = *written
 	}
 	if _, err := s.StopRun(ctx, session, m.run.RunID, "stopped by the user"); err != nil {
 		return Reply{}, err
@@ -56,7 +61,7 @@ func (s *System) stopAtWork(ctx context.Context, session Session, m meantRun) (R
 	r.wait.Pause("stopped by the user")
 	return Reply{Actions: append(actions,
 		r.snapshot(cp),
-		entry("pi-plans-exec-cleared", map[string]string{"reason": "stopped"}),
+		entry(executionClearedEntry, map[string]string{"reason": "stopped"}),
 		sendMessage(Message{CustomType: "pi-plans-exec-stop", Display: true, Content: fmt.Sprintf(
 			"**pi-plans: stopped** `%s`; %d of %d checks have passed. Write access outside planning artifacts is over. /plans-execute takes the execution up again.",
 			r.planPath, len(state.Done()), len(r.plan.Checks))}),

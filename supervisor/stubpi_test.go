@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pilothouse/lanes/proc"
+	"pilothouse/supervisor"
 )
 
 // stubMarker makes the test binary play pi: it reads its task on stdin and
@@ -27,6 +28,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PILOTHOUSE_STUB_PI") != "" {
 		stubPi(os.Stdin, os.Stdout)
 		return
+	}
+	if os.Getenv(supervisor.StoryVariable) != "" {
+		os.Exit(supervisor.TellStory())
 	}
 	goleak.VerifyTestMain(m)
 }

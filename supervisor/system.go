@@ -75,6 +75,7 @@ type System struct {
 	policies      known[guard.Policy] // by directory and artifacts
 	choices       choices
 	executions    executions
+	processes     sessionProcesses
 	*services
 }
 
@@ -169,6 +170,9 @@ func New(o Options) (*System, error) {
 // first, children are killed; what was not recorded by then is resumable.
 func (s *System) Close(ctx context.Context) error {
 	s.conversations.close(ctx)
+	for _, id := range s.executions.sessions() {
+		s.settleSeat(ctx, id)
+	}
 	s.actors.Root.Send(s.registry, shutdown{"pilothouse is shutting down"})
 	var err error
 	select {
@@ -188,7 +192,12 @@ func (s *System) Close(ctx context.Context) error {
 // call is cancelled, which the run does in an orderly way; ask still waits for
 // the reply, so a cancelled round returns what became of each lane.
 func (s *System) ask(ctx context.Context, watch Watch, begin func(caller *actor.PID) prepare) (any, error) {
-	return s.send(ctx, watch, func(caller *actor.PID) any { return startCall{caller, begin(caller)} })
+	call := func(caller *actor.PID) any { return startCall{caller, begin(caller)} }
+	value, err := s.send(ctx, watch, call)
+	if s.freed(ctx, err) {
+		return s.send(ctx, watch, call)
+	}
+	return value, err
 }
 
 // send sends the registry a message for a caller and waits for the reply.

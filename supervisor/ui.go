@@ -14,7 +14,8 @@ type UI interface {
 	Mode() string
 	// Editor tells whether Edit shows an editor of several lines.
 	Editor() bool
-	// Idle tells whether the agent was at rest when the conversation began.
+	// Idle tells whether the agent was at rest when the user was last heard of: at the
+	// beginning of the conversation, or with the last answer that told it.
 	Idle() bool
 	// Size of the screen, 0 when it is not known.
 	Size() (rows, cols int)
@@ -85,6 +86,8 @@ type Answer struct {
 	Index     *int    `json:"index,omitempty"`
 	Text      *string `json:"text,omitempty"`
 	Failed    string  `json:"failed,omitempty"` // why the actions of a perform were not done
+	// Idle tells whether the agent is at rest now; nil when the session does not tell.
+	Idle *bool `json:"idle,omitempty"`
 }
 
 // check says what an answer lacks.
@@ -123,7 +126,7 @@ type panel struct {
 func (p panel) Has() bool              { return p.screen.Has }
 func (p panel) Mode() string           { return p.screen.Mode }
 func (p panel) Editor() bool           { return p.screen.Has && p.screen.Editor }
-func (p panel) Idle() bool             { return p.screen.Idle }
+func (p panel) Idle() bool             { return p.idle }
 func (p panel) Size() (rows, cols int) { return p.screen.Rows, p.screen.Cols }
 func (p panel) Models() []string       { return p.screen.Models }
 

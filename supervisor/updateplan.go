@@ -116,7 +116,11 @@ func (v *revision) turnBack(ctx context.Context) (Reply, error) {
 	}
 	if r != nil {
 		defer release()
-		v.cp = cp
+		written, reply := v.s.settle(ctx, v.session, r, cp, false)
+		if written == nil {
+			return reply, nil
+		}
+		cp, v.cp = *written, *written
 	}
 	brief, err := v.brief(r)
 	if err != nil {
@@ -126,7 +130,7 @@ func (v *revision) turnBack(ctx context.Context) (Reply, error) {
 		return Reply{}, err
 	}
 	if r != nil {
-		actions = append(actions, r.snapshot(cp), entry("pi-plans-exec-cleared", map[string]string{"reason": "update-plan"}))
+		actions = append(actions, r.snapshot(cp), entry(executionClearedEntry, map[string]string{"reason": "update-plan"}))
 	}
 	status := Action{Kind: ActionStatus, Key: statusKey, Text: execution.IdleLine(v.m.run.RunID, string(store.StatusPlanning), true)}
 	return Reply{Actions: append(actions, status, Action{Kind: ActionUser, Text: brief})}, nil

@@ -41,11 +41,22 @@ func (s *System) gate(ctx context.Context, session Session) (gate, error) {
 	}
 	if !g.planMode {
 		g.policy.Downloads = g.policy.Planning
-		g.policy.WaysOut = fmt.Sprintf("While run %s is planned, the workspace is read-only outside planning artifacts (%s); "+
-			"inspect with other commands, put the change into the plan, and have it approved with execute_plan, or ask the user for /plans-abandon.",
-			m.run.RunID, strings.Join(g.policy.Planning, ", "))
+		g.policy.WaysOut = waysOut(m, strings.Join(g.policy.Planning, ", "))
 	}
 	return g, nil
+}
+
+// waysOut is what a session is told that may not write because a run is being planned, its
+// own or that of the workspace.
+func waysOut(m meantRun, planning string) string {
+	if m.bound {
+		return fmt.Sprintf("While run %s is planned, the workspace is read-only outside planning artifacts (%s); "+
+			"inspect with other commands, put the change into the plan, and have it approved with execute_plan, or ask the user for /plans-abandon.",
+			m.run.RunID, planning)
+	}
+	return fmt.Sprintf("Run %s is planned in this workspace, by another session: until it is approved or given up there, files are read-only here "+
+		"outside planning artifacts (%s), unless this session has a run of its own. Ask the user how to go on: "+
+		"/resume-plans takes the run up here when nobody works on it, /plans-abandon gives it up.", m.run.RunID, planning)
 }
 
 // policyFor is the policy for a session and the run that it means. What is wrong with the

@@ -73,6 +73,7 @@ func printExecution(out io.Writer, r supervisor.ExecuteResult) {
 		hanging(out, fmt.Sprintf("[%s] %-8s ", mark, check.ID), check.Text)
 		if check.Passed {
 			field(out, "evidence", check.Evidence)
+			field(out, "passed at", fmt.Sprintf("%.12s", check.Commit))
 		}
 	}
 	for _, round := range r.Rounds {

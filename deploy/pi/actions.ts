@@ -25,8 +25,7 @@ async function act(pi: ExtensionAPI, daemon: Asker, ctx: ExtensionContext, actio
 			notify(ctx, action.text ?? "", action.level);
 			return;
 		case "status":
-			ctx.ui.setStatus(action.key ?? "pilothouse", action.text || undefined);
-			if (action.key === PLAN_STATUS) recordPlanMode(pi, ctx, Boolean(action.text));
+			status(pi, ctx, action.key ?? "pilothouse", action.text ?? "");
 			return;
 		case "send":
 			if (!action.message) return;
@@ -44,6 +43,13 @@ async function act(pi: ExtensionAPI, daemon: Asker, ctx: ExtensionContext, actio
 		default:
 			throw new Error(`this extension does not know the action ${action.kind}; run \`pilothouse install\` again`);
 	}
+}
+
+/** Sets a part of the status line. Plan mode is to be seen from afar, where there are colours. */
+function status(pi: ExtensionAPI, ctx: ExtensionContext, key: string, text: string): void {
+	const striking = key === PLAN_STATUS && ctx.mode === "tui" && text !== "";
+	ctx.ui.setStatus(key, (striking ? ctx.ui.theme.fg("warning", text) : text) || undefined);
+	if (key === PLAN_STATUS) recordPlanMode(pi, ctx, text !== "");
 }
 
 /** Tells the user; where no interface is, on stderr, which -p leaves to such words. */
@@ -76,7 +82,7 @@ export async function hookOf(
 	ctx: ExtensionContext,
 	name: string,
 	event: unknown,
-	patience?: number,
+	patience = daemon.patience.hook,
 ): Promise<Reply> {
 	const reply = await daemon.ask<Reply>("POST", `/v1/hooks/${name}`, { session: sessionOf(ctx), event }, undefined, patience);
 	await perform(pi, daemon, ctx, reply.actions);

@@ -1,9 +1,12 @@
 import { spawn } from "node:child_process";
 import { lstatSync, readFileSync, statSync } from "node:fs";
 import * as http from "node:http";
+import type { Socket } from "node:net";
 import { dirname, isAbsolute, join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { type Patience, patienceOf } from "./patience.ts";
 import { type Health, type ProblemBody, PROTOCOL } from "./wire.ts";
 
 /** The daemon answered that it cannot. Its message is a sentence for the user. */
@@ -20,19 +23,25 @@ export class Problem extends Error {
 /** There is no daemon, and none could be started. */
 export class Unreachable extends Error {}
 
+/** There is a daemon, and it hangs. */
+export class Silent extends Unreachable {
+	constructor(pid?: number) {
+		super(`the pilothouse daemon${pid ? ` (process ${pid})` : ""} does not answer`);
+	}
+}
+
 /** Whoever answers questions. */
 export interface Asker {
+	readonly patience: Patience;
 	ask<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, patience?: number): Promise<T>;
 }
 
 /** Nobody listens on the socket, so nobody has seen the request. */
 class Absent extends Error {}
 
-const HEALTH_PATIENCE = 5_000; // ms a daemon may take to say who it is
-const ANSWER_PATIENCE = 60_000; // ms for an answer that needs no person
 const START_PATIENCE = 25_000; // ms for `pilothouse serve --detach`
 const RESTART_PAUSE = 5_000; // ms between attempts to start a daemon that does not start
-const SILENCE_PAUSE = 30_000; // ms before a daemon that does not answer is asked again
+const REFUSAL_PAUSE = 30_000; // ms before a daemon that is not ours to talk to is asked again
 
 /**
  * The daemon of this user, found and started as the command line does it. A request
@@ -40,18 +49,22 @@ const SILENCE_PAUSE = 30_000; // ms before a daemon that does not answer is aske
  */
 export class Backend implements Asker {
 	readonly socket: string;
-	/** Is told when another daemon has taken the place of the one that was known. */
-	onReplaced: ((daemon: Asker) => Promise<void>) | undefined;
+	readonly patience: Patience;
+	/** Whether a daemon is started where none answers. */
+	starts = true;
+	/** Is told when a daemon answers, and whether it has taken the place of another. */
+	onMet: ((daemon: Asker, replaced: boolean) => Promise<void>) | undefined;
 	private readonly environ: NodeJS.ProcessEnv;
 	private readonly program: string;
 	private greeted: Promise<void> | undefined;
 	private known: { pid: number; socket: string } | undefined; // the daemon that was greeted last
 	private unstarted: Pause | undefined; // the last attempt to start a daemon
-	private silent: Pause | undefined; // the last attempt to be understood by one
+	private refused: (Pause & { socket: string }) | undefined; // the last attempt to be understood by one
 
 	constructor(environ: NodeJS.ProcessEnv = process.env) {
 		this.environ = environ;
 		this.socket = socketPath(environ);
+		this.patience = patienceOf(environ);
 		this.program = installedProgram() ?? "pilothouse";
 	}
 
@@ -65,21 +78,36 @@ export class Backend implements Asker {
 		return this.greeted;
 	}
 
-	/** Asks a question and returns the JSON of the answer. Throws Problem, Unreachable. */
-	async ask<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, patience = ANSWER_PATIENCE): Promise<T> {
+	/**
+	 * Asks a question and returns the JSON of the answer. An endless patience ends, too,
+	 * when the daemon gives no sign of life. Throws Problem, Unreachable.
+	 */
+	async ask<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, patience = this.patience.answer): Promise<T> {
 		await this.ready(); // a start takes the time that it takes
-		const limit = patience === Infinity ? undefined : AbortSignal.timeout(patience);
-		const limits = [signal, limit].filter((one) => one !== undefined);
+		const over = new AbortController();
+		const limit = patience === Infinity ? this.silence(over.signal) : AbortSignal.timeout(patience);
 		try {
-			const response = await this.send(method, path, body, AbortSignal.any(limits));
+			const response = await this.send(method, path, body, AbortSignal.any(signal ? [signal, limit] : [limit]));
 			return JSON.parse(await text(response)) as T;
 		} catch (error) {
-			if (limit?.aborted) {
-				this.greeted = undefined; // it has to show first that it answers at all
-				throw new Unreachable("the pilothouse daemon does not answer");
-			}
+			if (limit.aborted) throw this.silent();
 			if (signal?.aborted || !brokeOff(error)) throw error;
 			throw new Unreachable("the pilothouse daemon ended before it answered");
+		} finally {
+			over.abort();
+		}
+	}
+
+	/**
+	 * Looks again and again whether the daemon gives a sign of life, and tells for how many
+	 * ms it has given none. Returns when it is over.
+	 */
+	async listen(told: (silence: number) => void, over: AbortSignal): Promise<void> {
+		let heard = performance.now();
+		while (await waited(this.patience.hook, over)) {
+			const lives = await this.lives(over);
+			if (lives) heard = performance.now();
+			if (!over.aborted) told(lives ? 0 : performance.now() - heard);
 		}
 	}
 
@@ -102,6 +130,12 @@ export class Backend implements Asker {
 		}
 	}
 
+	/** Takes the daemon for one that hangs: it has to show first that it answers at all. */
+	silent(): Silent {
+		this.greeted = undefined;
+		return new Silent(this.known?.pid);
+	}
+
 	private async send(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<http.IncomingMessage> {
 		await this.ready();
 		try {
@@ -114,7 +148,13 @@ export class Backend implements Asker {
 		}
 	}
 
-	private async request(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<http.IncomingMessage> {
+	private async request(
+		method: string,
+		path: string,
+		body: unknown,
+		signal?: AbortSignal,
+		connected?: (socket: Socket) => void,
+	): Promise<http.IncomingMessage> {
 		const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
 			const headers: http.OutgoingHttpHeaders = {};
 			if (this.environ.TRACEPARENT) headers.traceparent = this.environ.TRACEPARENT;
@@ -126,6 +166,7 @@ export class Backend implements Asker {
 			// A connection for each request: on a unix socket it costs nothing, and none can
 			// be stale when the daemon was replaced.
 			const request = http.request({ socketPath: this.socket, method, path, headers, signal, agent: false }, resolve);
+			if (connected) request.on("socket", connected);
 			request.on("error", (error: NodeJS.ErrnoException) => {
 				const absent = error.code === "ENOENT" || error.code === "ECONNREFUSED";
 				reject(absent ? new Absent("no pilothouse daemon is running") : error);
@@ -145,35 +186,81 @@ export class Backend implements Asker {
 	}
 
 	private async greet(): Promise<void> {
-		throwWithin(this.silent);
+		const socket = identityOf(this.socket);
+		if (this.refused?.socket === socket) throwWithin(this.refused);
 		const earlier = this.known;
 		this.known = undefined;
 		try {
-			const socket = identityOf(this.socket);
 			const { pid } = await this.meet();
 			this.known = { pid, socket: socket || identityOf(this.socket) };
 		} catch (error) {
 			this.known = earlier;
+			if (error instanceof Silent) {
+				const refusal = new Silent(earlier?.socket === socket ? earlier.pid : undefined);
+				this.refused = { ...pause(refusal, Infinity), socket };
+				void this.outlast();
+				throw refusal;
+			}
 			const reason = error instanceof Error ? error.message : String(error);
 			const refusal = new Unreachable(`the pilothouse daemon cannot be reached: ${reason}`);
-			if (error !== this.unstarted?.error) this.silent = pause(refusal, SILENCE_PAUSE);
+			if (this.starts && error !== this.unstarted?.error) this.refused = { ...pause(refusal, REFUSAL_PAUSE), socket };
 			throw refusal;
 		}
-		if (earlier && earlier.pid !== this.known.pid) await this.onReplaced?.(this.asker).catch(() => undefined); // it only helps
+		const replaced = earlier !== undefined && earlier.pid !== this.known.pid;
+		await this.onMet?.(this.met(), replaced).catch(() => undefined); // it only helps
 	}
 
 	/** Asks the daemon that is being greeted. */
-	private readonly asker: Asker = {
-		ask: async <T>(method: string, path: string, body?: unknown) => {
-			const response = await this.request(method, path, body, AbortSignal.timeout(ANSWER_PATIENCE));
-			return JSON.parse(await text(response)) as T;
-		},
-	};
+	private met(): Asker {
+		const { patience } = this;
+		return {
+			patience,
+			ask: async <T>(method: string, path: string, body?: unknown, _signal?: AbortSignal, ms = patience.answer) => {
+				const response = await this.request(method, path, body, AbortSignal.timeout(ms));
+				return JSON.parse(await text(response)) as T;
+			},
+		};
+	}
+
+	/**
+	 * Waits for the end of a silence, so that nobody else has to: a daemon that hangs
+	 * answers in the moment in which it goes on, and one that is ended breaks off.
+	 */
+	private async outlast(): Promise<void> {
+		try {
+			const response = await this.request("GET", "/v1/health", undefined, undefined, (socket) => socket.unref());
+			await text(response);
+		} catch {
+			// It has ended; whoever asks next starts another.
+		}
+		this.refused = undefined;
+	}
+
+	/** A signal that aborts once the daemon gives no sign of life. */
+	private silence(over: AbortSignal): AbortSignal {
+		const silence = new AbortController();
+		void this.listen((ms) => {
+			if (ms > 0) silence.abort();
+		}, over);
+		return silence.signal;
+	}
+
+	/** Tells whether the daemon does not hang. Of one that has gone, those who wait for it hear themselves. */
+	private async lives(over: AbortSignal): Promise<boolean> {
+		const limit = AbortSignal.timeout(this.patience.health);
+		try {
+			await text(await this.request("GET", "/v1/health", undefined, AbortSignal.any([over, limit])));
+		} catch {
+			return !limit.aborted;
+		}
+		return true;
+	}
 
 	/** Makes sure that a daemon answers, and of the version that we understand. */
 	private async meet(): Promise<Health> {
 		let health = await this.health();
 		if (!health) {
+			if (!this.starts) throw new Absent("there is none");
 			throwWithin(this.unstarted);
 			// Another session may be faster: then there is a daemon although ours did not start.
 			const failure = await this.start().then(
@@ -198,11 +285,13 @@ export class Backend implements Asker {
 	/** Who listens; undefined when nobody does. */
 	private async health(): Promise<Health | undefined> {
 		checkDirectory(dirname(this.socket));
+		const limit = AbortSignal.timeout(this.patience.health);
 		try {
-			const response = await this.request("GET", "/v1/health", undefined, AbortSignal.timeout(HEALTH_PATIENCE));
+			const response = await this.request("GET", "/v1/health", undefined, limit);
 			return JSON.parse(await text(response)) as Health;
 		} catch (error) {
 			if (error instanceof Absent) return undefined;
+			if (limit.aborted) throw new Silent();
 			throw error;
 		}
 	}
@@ -234,6 +323,11 @@ export class Backend implements Asker {
 /** Tells that a connection ended in the middle. */
 function brokeOff(error: unknown): boolean {
 	return error instanceof Error && "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
+}
+
+/** Waits and returns true, or false at once when it is over. */
+async function waited(ms: number, over: AbortSignal): Promise<boolean> {
+	return await sleep(ms, true, { signal: over }).catch(() => false);
 }
 
 /** A failure that is taken for granted for a while, so that not every hook waits for it. */

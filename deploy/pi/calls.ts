@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { type Backend, Problem } from "./backend.ts";
 import type { CallEvent, CallInfo, CallRequest } from "./wire.ts";
 
-const CANCEL_PATIENCE = 20_000; // ms for the end of the lanes of a cancelled call
 const RETURN_ATTEMPTS = 5; // streams that break off without an event before a call is given up
 
 /** The id of a new call. Those of tool calls would not do: some providers use them again and again. */
@@ -10,20 +9,30 @@ export function newCallID(): string {
 	return `pi-${randomUUID()}`;
 }
 
+/** Whoever is told of a call while it runs. */
+export interface Watcher {
+	event(event: CallEvent): void;
+	/** The daemon has given no sign of life for so many ms; 0 tells that it does. */
+	silence(ms: number): void;
+	/** How many ms of that are borne. */
+	bears: number;
+}
+
 /**
  * Runs a call and returns its last event, over the death of the daemon if need be. The
  * signal cancels the call; its result, with what its lanes came to, is still awaited.
  */
-export async function run(
-	backend: Backend,
-	request: CallRequest,
-	watch: (event: CallEvent) => void,
-	signal: AbortSignal | undefined,
-): Promise<CallEvent> {
+export async function run(backend: Backend, request: CallRequest, watcher: Watcher, signal: AbortSignal | undefined): Promise<CallEvent> {
 	const patience = new AbortController();
+	const over = new AbortController();
+	void backend.listen((ms) => {
+		watcher.silence(ms);
+		if (ms > watcher.bears) patience.abort(backend.silent());
+	}, over.signal);
 	let timer: NodeJS.Timeout | undefined;
 	const cancel = () => {
-		timer ??= setTimeout(() => patience.abort(), CANCEL_PATIENCE);
+		const unended = new Error("the call was cancelled; the daemon is still ending its lanes");
+		timer ??= setTimeout(() => patience.abort(unended), backend.patience.cancel);
 		const reason = encodeURIComponent("the Pi session was aborted");
 		// A call that is not known yet is cancelled when it is; see below.
 		backend.ask("DELETE", `/v1/calls/${request.id}?reason=${reason}`).catch(() => undefined);
@@ -38,16 +47,17 @@ export async function run(
 					from = event.seq + 1;
 					if (last(event)) return event;
 					if (event.type === "accepted" && signal?.aborted) cancel();
-					watch(event);
+					watcher.event(event);
 				}
 			} catch (error) {
-				if (patience.signal.aborted) throw new Error("the call was cancelled; the daemon is still ending its lanes");
+				patience.signal.throwIfAborted();
 				if (error instanceof Problem) throw error;
 			}
 			await backend.ready(); // throws when there is no daemon to ask
 		}
 		throw new Error("the pilothouse daemon breaks off each time it is asked; its log says why");
 	} finally {
+		over.abort();
 		clearTimeout(timer);
 		signal?.removeEventListener("abort", cancel);
 	}
@@ -70,7 +80,7 @@ export async function waiting(backend: Backend, sessionID: string): Promise<Call
 /** Tells the daemon that a result has arrived and need not be kept. */
 export async function acknowledge(backend: Backend, id: string): Promise<void> {
 	try {
-		await backend.ask("POST", `/v1/calls/${id}/ack`);
+		await backend.ask("POST", `/v1/calls/${id}/ack`, undefined, undefined, backend.patience.hook);
 	} catch {
 		// It is kept, and offered again when the session is opened the next time.
 	}

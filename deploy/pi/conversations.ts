@@ -2,8 +2,8 @@ import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-a
 import { perform } from "./actions.ts";
 import type { Backend } from "./backend.ts";
 import { show } from "./dialogs.ts";
-import { callerOf, screenOf } from "./session.ts";
-import type { Answer, Dialog, Json, Reply } from "./wire.ts";
+import { callerOf, modelsOf, screenOf } from "./session.ts";
+import type { Answer, Dialog, Json, Reply, Screen } from "./wire.ts";
 
 /** A command of the user or a tool of the model that may ask. */
 export interface Topic {
@@ -25,7 +25,8 @@ export async function converse(
 	signal?: AbortSignal,
 ): Promise<Reply> {
 	const session = callerOf(ctx);
-	const start = { session, ui: screenOf(ctx), ...topic };
+	const ui: Screen = { ...screenOf(ctx), models: topic.kind === "command" ? modelsOf(ctx) : undefined };
+	const start = { session, ui, ...topic };
 	let reply = await backend.ask<Reply>("POST", "/v1/conversations", start, signal, Infinity);
 	while (reply.dialog) {
 		const { dialog } = reply;
@@ -38,7 +39,7 @@ export async function converse(
 			throw error;
 		}
 		const path = `/v1/conversations/${dialog.conversation}/answer`;
-		const body = { session: session.id, answer: { step: dialog.step, ...answer } };
+		const body = { session: session.id, answer: { step: dialog.step, idle: ctx.isIdle(), ...answer } };
 		reply = await backend.ask<Reply>("POST", path, body, signal, Infinity);
 	}
 	await perform(pi, backend, ctx, reply.actions);

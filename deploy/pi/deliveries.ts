@@ -14,16 +14,34 @@ export class Deliveries {
 	private readonly pi: ExtensionAPI;
 	private readonly backend: Backend;
 	private readonly owed = new Map<string, string>(); // call id by tool call id
+	private readonly followed = new Set<string>(); // calls whose results come as messages
 	private leaving = new AbortController();
+	private missed = false;
 
 	constructor(pi: ExtensionAPI, backend: Backend) {
 		this.pi = pi;
 		this.backend = backend;
 	}
 
-	/** Notes that the result of a tool call is the one of a call. */
-	owe(toolCallID: string, call: string): void {
+	/** Runs a call for a tool; the result of the tool is the one of the call, unless it fails. */
+	async owe<Result>(toolCallID: string, call: string, run: () => Promise<Result>): Promise<Result> {
 		this.owed.set(toolCallID, call);
+		try {
+			return await run();
+		} catch (error) {
+			this.owed.delete(toolCallID);
+			throw error;
+		}
+	}
+
+	/** Notes that a call may go on without its tool. */
+	miss(): void {
+		this.missed = true;
+	}
+
+	/** Takes up calls that go on without their tools, if there may be any. */
+	async catchUp(ctx: ExtensionContext): Promise<void> {
+		if (this.missed) await this.recover(ctx);
 	}
 
 	/** Acknowledges what the session has now. */
@@ -38,8 +56,11 @@ export class Deliveries {
 	 * acknowledged, the others come as a message, those of rounds at work when they end.
 	 */
 	async recover(ctx: ExtensionContext): Promise<void> {
-		this.leaving = new AbortController();
-		const calls = await waiting(this.backend, ctx.sessionManager.getSessionId());
+		if (this.leaving.signal.aborted) this.leaving = new AbortController();
+		const waits = await waiting(this.backend, ctx.sessionManager.getSessionId());
+		this.missed = false;
+		const cared = new Set([...this.owed.values(), ...this.followed]);
+		const calls = waits.filter((call) => !cared.has(call.id));
 		if (calls.length === 0) return;
 		const arrived = new Set<unknown>();
 		for (const entry of ctx.sessionManager.getEntries()) {
@@ -49,7 +70,12 @@ export class Deliveries {
 		for (const call of calls) {
 			if (arrived.has(call.id)) await acknowledge(this.backend, call.id);
 			else if (call.tool === "plans") await acknowledge(this.backend, call.id); // what it did is in the state
-			else this.bringIn(ctx, call).catch(() => undefined); // it is kept, and offered again
+			else {
+				this.bringIn(ctx, call).catch(() => {
+					this.followed.delete(call.id);
+					this.missed = true; // it is kept, and offered again
+				});
+			}
 		}
 	}
 
@@ -57,9 +83,11 @@ export class Deliveries {
 	leave(): void {
 		this.leaving.abort();
 		this.owed.clear();
+		this.followed.clear();
 	}
 
 	private async bringIn(ctx: ExtensionContext, call: CallInfo): Promise<void> {
+		this.followed.add(call.id);
 		const { signal } = this.leaving;
 		if (call.state === "running") {
 			ctx.ui.notify(`A ${call.tool} round of this session is still at work; its result comes here when it ends.`, "info");

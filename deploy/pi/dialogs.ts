@@ -14,7 +14,7 @@ export async function show(ctx: ExtensionContext, dialog: Dialog, signal: AbortS
 		case "confirm":
 			return { index: (await ui.confirm(title, dialog.message ?? "", { signal })) ? 0 : 1 };
 		case "input":
-			return answered(await ui.input(title, dialog.placeholder, { signal }));
+			return answered(await ui.input(headed(ctx, dialog), dialog.placeholder, { signal }));
 		case "editor":
 			return answered(await Promise.race([ui.editor(title, dialog.text), aborted(signal)]));
 		default:
@@ -27,6 +27,11 @@ function aborted(signal: AbortSignal | undefined): Promise<never> {
 	return new Promise((_resolve, reject) => {
 		signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
 	});
+}
+
+/** The title of an input. A terminal of Pi shows no placeholder, so there the title has it. */
+function headed(ctx: ExtensionContext, { title = "", placeholder }: Dialog): string {
+	return ctx.mode === "tui" && placeholder ? `${title} — ${placeholder}` : title;
 }
 
 const dismissed: Answer = { cancelled: true };

@@ -3,8 +3,9 @@ import { notify } from "./actions.ts";
 import type { Backend } from "./backend.ts";
 import { Panel } from "./panel.ts";
 import type { Round } from "./round.ts";
+import { Widget } from "./widget.ts";
 
-const STATUS = "pilothouse-lanes";
+const LANES = "pilothouse-lanes"; // our part of the status line, and our widget
 const REOPEN = "alt+l";
 
 /** A round that is being shown. */
@@ -16,9 +17,9 @@ export interface Shown {
 }
 
 /**
- * What a person sees of rounds at work: in a terminal an overlay with the lanes, and
- * wherever there is a status line a count in it. Closing the overlay changes nothing
- * for the lanes.
+ * What a person sees of rounds at work: in a terminal an overlay with the lanes or, once
+ * that is closed, two lines above the editor, and wherever there is a status line a count
+ * in it. Closing the overlay changes nothing for the lanes.
  */
 export class Display {
 	private readonly backend: Backend;
@@ -41,14 +42,18 @@ export class Display {
 	/** Begins to show a round. Rounds of a session run one after the other. */
 	begin(ctx: ExtensionContext, round: Round): Shown {
 		let overlay: Overlay | undefined;
+		let ended = false;
 		const open = () => {
 			if (overlay?.open) return;
-			overlay = new Overlay(ctx, this.backend, round);
+			ctx.ui.setWidget(LANES, undefined);
+			overlay = new Overlay(ctx, this.backend, round, () => {
+				if (!ended) ctx.ui.setWidget(LANES, (tui, theme) => new Widget(tui, theme, round, `${REOPEN} shows the lanes`));
+			});
 		};
 		let begun = false;
 		return {
 			update: () => {
-				ctx.ui.setStatus(STATUS, `${round.title} ${round.tally}${ctx.mode === "tui" ? ` (${REOPEN})` : ""}`);
+				ctx.ui.setStatus(LANES, `${round.title} · ${round.tally}${ctx.mode === "tui" ? ` (${REOPEN})` : ""}`);
 				if (!begun && ctx.mode === "tui") {
 					this.reopen = open;
 					open();
@@ -57,9 +62,11 @@ export class Display {
 				overlay?.update();
 			},
 			end: async () => {
+				ended = true;
 				this.reopen = undefined;
 				await overlay?.close();
-				ctx.ui.setStatus(STATUS, undefined);
+				if (ctx.mode === "tui") ctx.ui.setWidget(LANES, undefined);
+				ctx.ui.setStatus(LANES, undefined);
 			},
 		};
 	}
@@ -72,7 +79,7 @@ class Overlay {
 	private dismiss: (() => void) | undefined;
 	private readonly closed: Promise<void>;
 
-	constructor(ctx: ExtensionContext, backend: Backend, round: Round) {
+	constructor(ctx: ExtensionContext, backend: Backend, round: Round, closed: () => void) {
 		const shown = ctx.ui.custom<void>(
 			(tui, theme, _keybindings, done) => {
 				this.dismiss = () => done();
@@ -84,6 +91,7 @@ class Overlay {
 		);
 		this.closed = shown.finally(() => {
 			this.open = false;
+			closed();
 		});
 	}
 

@@ -6,7 +6,7 @@ import type {
 	LsToolCallEvent,
 	ReadToolCallEvent,
 } from "@earendil-works/pi-coding-agent";
-import { Problem } from "./backend.ts";
+import { Problem, Silent } from "./backend.ts";
 
 /**
  * What a session knows of its gates by itself. The daemon decides; this is for when it
@@ -24,9 +24,17 @@ const PLAN_MODE_ENTRY = "pilothouse-plan-mode";
 type Reader = (ReadToolCallEvent | GrepToolCallEvent | FindToolCallEvent | LsToolCallEvent)["toolName"];
 const readers: ReadonlySet<string> = new Set<Reader>(["read", "grep", "find", "ls"]);
 
+/** What the entry holds; the session tells a session from a copy of it. */
+interface PlanMode {
+	active?: boolean;
+	session?: string;
+}
+
 /** Writes plan mode into the session itself when it changes. */
 export function recordPlanMode(pi: ExtensionAPI, ctx: ExtensionContext, active: boolean): void {
-	if (inPlanMode(ctx) !== active) pi.appendEntry(PLAN_MODE_ENTRY, { active });
+	const session = ctx.sessionManager.getSessionId();
+	const last = lastPlanMode(ctx);
+	if ((last?.active ?? false) !== active || (active && last?.session !== session)) pi.appendEntry(PLAN_MODE_ENTRY, { active, session });
 }
 
 /** The reason to refuse a tool (or a command of the user) without the daemon; undefined lets it pass. */
@@ -37,16 +45,21 @@ export function refusal(ctx: ExtensionContext, error: Error, tool?: string): str
 	else if (inPlanningRun(ctx)) state = "this session has a planning run";
 	else if (error instanceof Problem && error.status >= 500) state = "it is not known whether this session is in plan mode";
 	if (!state) return undefined;
+	const wayOut = error instanceof Silent ? "Try again when it does, or end its process" : "Try again once `pilothouse serve --detach` has started the daemon";
 	return (
 		`${tool ?? "The command"} is refused because ${state} and pilothouse cannot judge it: ${error.message}. ` +
-		"Try again once `pilothouse serve --detach` has started the daemon; until then only read, grep, find and ls work."
+		`${wayOut}; until then only read, grep, find and ls work.`
 	);
 }
 
 function inPlanMode(ctx: ExtensionContext): boolean {
-	// Of the whole session, not of a branch: going back in the tree does not leave plan mode.
+	return lastPlanMode(ctx)?.active === true;
+}
+
+/** Of the whole session, not of a branch: going back in the tree does not leave plan mode. */
+function lastPlanMode(ctx: ExtensionContext): PlanMode | undefined {
 	const entry = ctx.sessionManager.getEntries().findLast((e) => e.type === "custom" && e.customType === PLAN_MODE_ENTRY);
-	return entry?.type === "custom" && (entry.data as { active?: boolean } | undefined)?.active === true;
+	return entry?.type === "custom" ? (entry.data as PlanMode | undefined) : undefined;
 }
 
 /** A run that was started on this branch and whose execution was not. */

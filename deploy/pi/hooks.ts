@@ -12,10 +12,10 @@ import type { Deliveries } from "./deliveries.ts";
 import { PLAN_STATUS, recordPlanMode, refusal } from "./gates.ts";
 import type { Message, Reply } from "./wire.ts";
 
-const PATIENCE = 10_000; // ms for the answer to a hook
-const COMPACTION_PATIENCE = 60_000; // ms for a summary
-const FAREWELL_PATIENCE = 3_000; // ms that the end of a session may wait
 const MESSAGE_SLOTS = 3; // messages that one reply may put before a turn
+const MOST_SAID = 1_000_000; // characters of the agent's messages that are told again
+
+type AssistantContent = Extract<ContextEvent["messages"][number], { role: "assistant" }>["content"];
 
 /**
  * Tells the daemon what happens in the session and does what it answers. Hooks that
@@ -23,7 +23,7 @@ const MESSAGE_SLOTS = 3; // messages that one reply may put before a turn
  * commands fail closed while the session may be in plan mode or a planning run.
  */
 export function registerHooks(pi: ExtensionAPI, backend: Backend, deliveries: Deliveries): void {
-	const tell = async (ctx: ExtensionContext, name: string, event: unknown, patience = PATIENCE): Promise<Reply> => {
+	const tell = async (ctx: ExtensionContext, name: string, event: unknown, patience?: number): Promise<Reply> => {
 		try {
 			return await hookOf(pi, backend, ctx, name, event, patience);
 		} catch {
@@ -32,15 +32,23 @@ export function registerHooks(pi: ExtensionAPI, backend: Backend, deliveries: De
 	};
 
 	let current: ExtensionContext | undefined;
-	backend.onReplaced = async (daemon) => {
-		if (current) await introduce(pi, daemon, current, "reload");
+	let unknown = false; // the daemon has not heard of the session when it began
+	backend.onMet = async (daemon, replaced) => {
+		if (!current) return;
+		if (replaced || unknown) await introduce(pi, daemon, current, "reload");
+		unknown = false;
+		deliveries.catchUp(current).catch(() => undefined); // what is waiting is kept
 	};
 	pi.on("session_start", async (event, ctx) => {
 		current = ctx;
+		unknown = false;
+		backend.starts = true;
 		try {
 			await introduce(pi, backend, ctx, event.reason);
 			await deliveries.recover(ctx);
 		} catch (error) {
+			unknown = true;
+			deliveries.miss();
 			notify(ctx, error instanceof Error ? error.message : String(error), "warning");
 		}
 	});
@@ -49,8 +57,9 @@ export function registerHooks(pi: ExtensionAPI, backend: Backend, deliveries: De
 	});
 	pi.on("session_shutdown", async (event, ctx) => {
 		current = undefined;
+		backend.starts = false; // one that has ended knows of no session
 		deliveries.leave();
-		await tell(ctx, "session_shutdown", { reason: event.reason }, FAREWELL_PATIENCE);
+		await tell(ctx, "session_shutdown", { reason: event.reason }, backend.patience.farewell);
 	});
 
 	pi.on("tool_call", async (event, ctx): Promise<ToolCallEventResult | undefined> => {
@@ -81,13 +90,12 @@ export function registerHooks(pi: ExtensionAPI, backend: Backend, deliveries: De
 		await deliveries.settle(event.toolResults.map((result) => result.toolCallId));
 		if (event.message.role !== "assistant") return;
 		const { content, stopReason, usage } = event.message;
-		const text = content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
-		await tell(ctx, "turn_end", { text, stopReason, usage, hasUI: ctx.hasUI });
+		await tell(ctx, "turn_end", { text: textOf(content), stopReason, usage, hasUI: ctx.hasUI });
 	});
 	pi.on("agent_settled", async (event, ctx) => {
 		const rest = { aborted: event.aborted, idle: ctx.isIdle(), pendingMessages: ctx.hasPendingMessages(), hasUI: ctx.hasUI };
 		try {
-			await hookOf(pi, backend, ctx, "agent_settled", rest, PATIENCE);
+			await hookOf(pi, backend, ctx, "agent_settled", rest);
 		} catch (error) {
 			// An agent that was to go on and cannot must not look as if it did.
 			if (error instanceof ActionError) await tell(ctx, "agent_settled", { ...rest, wakeFailed: error.message });
@@ -105,7 +113,7 @@ export function registerHooks(pi: ExtensionAPI, backend: Backend, deliveries: De
 		const touched = { read: [...fileOps.read], written: [...fileOps.written], edited: [...fileOps.edited] };
 		const preparation = { tokensBefore, previousSummary, fileOps: touched };
 		const told = { preparation, branchEntries, customInstructions, reason, willRetry };
-		const { compaction } = await tell(ctx, "session_before_compact", told, COMPACTION_PATIENCE);
+		const { compaction } = await tell(ctx, "session_before_compact", told, backend.patience.compaction);
 		if (compaction?.reason) notify(ctx, compaction.reason, compaction.action === "cancel" ? "warning" : "info");
 		if (compaction?.action === "cancel") return { cancel: true };
 		if (compaction?.action === "compaction" && compaction.compaction) return { compaction: compaction.compaction };
@@ -122,13 +130,35 @@ export function registerHooks(pi: ExtensionAPI, backend: Backend, deliveries: De
 
 /** Tells the daemon of a session that it does not know, or that stands elsewhere now. */
 async function introduce(pi: ExtensionAPI, daemon: Asker, ctx: ExtensionContext, reason: string): Promise<void> {
-	const entries = ctx.sessionManager.getBranch().filter((e) => e.type === "custom" && e.customType.startsWith("pi-plans-"));
-	const { actions = [] } = await hookOf(pi, daemon, ctx, "session_start", { reason, entries }, PATIENCE);
+	const branch = ctx.sessionManager.getBranch();
+	const entries = branch.filter((e) => e.type === "custom" && /^(pi-plans-|pilothouse-plan-mode$)/.test(e.customType));
+	const told = { reason, entries, said: saidSinceSnapshot(branch), hasUI: ctx.hasUI };
+	const { actions = [] } = await hookOf(pi, daemon, ctx, "session_start", told);
 	recordPlanMode(
 		pi,
 		ctx,
 		actions.some((action) => action.kind === "status" && action.key === PLAN_STATUS && action.text),
 	);
+}
+
+/** What the agent has said since the last snapshot of an execution; no daemon may have heard it. */
+function saidSinceSnapshot(branch: ReturnType<ExtensionContext["sessionManager"]["getBranch"]>): string[] {
+	const snapshot = branch.findLastIndex((e) => e.type === "custom" && e.customType === "pi-plans-exec");
+	if (snapshot < 0) return [];
+	const said: string[] = [];
+	let room = MOST_SAID;
+	for (const entry of branch.slice(snapshot + 1).reverse()) {
+		if (entry.type !== "message" || entry.message.role !== "assistant") continue;
+		const text = textOf(entry.message.content);
+		room -= text.length;
+		if (room < 0) break;
+		said.unshift(text);
+	}
+	return said;
+}
+
+function textOf(content: AssistantContent): string {
+	return content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
 }
 
 /** A hidden message that lets the agent go on: the model needs the last of them alone. */
@@ -164,7 +194,7 @@ async function verdict(
 	tool?: string,
 ): Promise<string | undefined> {
 	try {
-		const { block } = await hookOf(pi, backend, ctx, hook, event, PATIENCE);
+		const { block } = await hookOf(pi, backend, ctx, hook, event);
 		return block?.reason;
 	} catch (error) {
 		const failure = error instanceof Error ? error : new Error(String(error));

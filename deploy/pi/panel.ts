@@ -1,7 +1,8 @@
 import type { Theme } from "@earendil-works/pi-coding-agent";
 import { type Component, matchesKey, type TUI, type TuiMouseEvent, type TuiMouseEventResult, truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
 import type { Backend } from "./backend.ts";
-import { type Lane, labelOf, type Round, stateOf, statusOf } from "./round.ts";
+import { markOf } from "./mark.ts";
+import { type Lane, labelOf, type Round, stateOf } from "./round.ts";
 import { Transcript } from "./transcript.ts";
 import type { TranscriptEntry } from "./wire.ts";
 
@@ -106,7 +107,8 @@ export class Panel implements Component {
 		const pane = this.panes[this.focus];
 		if (this.asking && pane) return `Cancel ${labelOf(pane.lane)}? y cancels it, any other key does not.`;
 		if (this.notice) return this.notice;
-		return "Tab lane · ↑↓ scroll · End follow · x cancel · Esc close, lanes go on";
+		if (this.round.trouble) return this.round.trouble;
+		return "Tab lane · ↑↓ scroll · End follow · x cancel · Esc hide, lanes go on";
 	}
 
 	/** A line of the frame with words in it. */
@@ -176,12 +178,8 @@ class Pane {
 	}
 
 	label(focused: boolean): string {
-		const status = statusOf(this.lane);
-		const colors: Record<string, Parameters<Theme["fg"]>[0]> = { complete: "success", failed: "error", cancelled: "warning", running: "accent" };
-		const marks: Record<string, string> = { complete: "✓", failed: "✗", cancelled: "⊘", running: "●" };
-		const mark = this.theme.fg(colors[status] ?? "muted", marks[status] ?? "○");
 		const name = labelOf(this.lane);
-		return `${mark} ${focused ? this.theme.fg("accent", this.theme.bold(`▸ ${name}`)) : name}`;
+		return `${markOf(this.theme, this.lane)} ${focused ? this.theme.fg("accent", this.theme.bold(`▸ ${name}`)) : name}`;
 	}
 
 	state(): string {

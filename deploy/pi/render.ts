@@ -1,3 +1,4 @@
+import { relative } from "node:path";
 import { getMarkdownTheme, type Theme, type ToolDefinition } from "@earendil-works/pi-coding-agent";
 import { type Component, Markdown, Text } from "@earendil-works/pi-tui";
 
@@ -11,7 +12,8 @@ export function renderers(tool: string): Renderers {
 		renderResult: (result, { expanded, isPartial }, theme) => {
 			const text = result.content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
 			const { lines } = (result.details ?? {}) as { lines?: string[] };
-			if (lines?.length && !expanded) return new Text(lines.map((line) => theme.fg("muted", line)).join("\n"), 0, 0);
+			const short = lines?.length ? lines : tool === "plans" ? digest(text) : undefined;
+			if (short && !expanded) return new Text(short.map((line) => theme.fg("muted", line)).join("\n"), 0, 0);
 			if (expanded && !isPartial && tool !== "plans") return new Markdown(text, 0, 0, getMarkdownTheme());
 			return new Text(theme.fg("toolOutput", expanded ? text : brief(text)), 0, 0);
 		},
@@ -39,6 +41,31 @@ function summary(tool: string, args: Arguments): string {
 		default:
 			return words("planPath").join("");
 	}
+}
+
+/** What a person wants to know of a result of the tool plans; undefined when it is of another form. */
+function digest(text: string): string[] | undefined {
+	let result: PlansResult;
+	try {
+		result = JSON.parse(text) as PlansResult;
+	} catch {
+		return undefined; // an error, in words
+	}
+	const { run, config, notices = [] } = result;
+	const lines = [...notices];
+	if (run) lines.push(`run ${run.run_id} is ${run.status}; its documents are in ${relative(process.cwd(), run.artifact_dir)}`);
+	if (config) {
+		const { language, artifact_root: documents, refs_root: references } = config;
+		lines.push(`language ${language.tag ?? "undecided"} · documents in ${documents} · references ${references ? `in ${references}` : "undecided"}`);
+	}
+	return lines.length > 0 ? lines : undefined;
+}
+
+/** The parts of results that are shown. */
+interface PlansResult {
+	run?: { run_id: string; status: string; artifact_dir: string };
+	config?: { language: { tag: string | null }; artifact_root: string; refs_root: string | null };
+	notices?: string[];
 }
 
 const BRIEF_LINES = 8;

@@ -13,15 +13,26 @@ export class Round {
 	readonly call: string;
 	started: Started | undefined;
 	readonly lanes = new Map<string, Lane>();
+	private began = 0; // on the monotonic clock
+	private silent = false; // its daemon gives no sign of life
 
 	constructor(call: string) {
 		this.call = call;
+	}
+
+	/** Takes over for how many ms the daemon has been silent, and tells whether that is news. */
+	hear(silence: number): boolean {
+		const silent = silence > 0;
+		const news = silent !== this.silent;
+		this.silent = silent;
+		return news;
 	}
 
 	/** Takes an event over and tells whether it changes more than numbers. */
 	take(event: CallEvent): boolean {
 		if (event.started) {
 			this.started = event.started;
+			this.began = performance.now();
 			for (const planned of event.started.lanes) {
 				if (!event.started.reused?.includes(planned.laneId)) this.lanes.set(planned.laneId, { planned });
 			}
@@ -68,11 +79,22 @@ export class Round {
 		return lanes.filter((lane) => lane.planned.batch === last);
 	}
 
+	/** "0:45" since it began. */
+	get elapsed(): string {
+		return clock(performance.now() - this.began);
+	}
+
+	/** What a person should know of it besides; "" for nothing. */
+	get trouble(): string {
+		return this.silent ? "the pilothouse daemon does not answer; the round goes on when it does" : "";
+	}
+
 	/** The round in lines of plain text: one that counts, one for each lane. */
 	lines(): string[] {
-		const lines = [`${this.title} — ${this.tally}`];
+		const lines = this.started ? [`${this.title} — ${this.tally}`] : [];
 		for (const lane of this.lanes.values()) lines.push(`${labelOf(lane)}: ${stateOf(lane)}`);
 		for (const notice of this.started?.notices ?? []) lines.push(`note: ${notice}`);
+		if (this.trouble) lines.push(`note: ${this.trouble}`);
 		return lines;
 	}
 }
@@ -80,6 +102,11 @@ export class Round {
 /** queued, running, complete, failed or cancelled. */
 export function statusOf(lane: Lane): string {
 	return lane.result?.status ?? lane.progress?.status ?? "queued";
+}
+
+/** What a lane does at the moment, else what has become of it. */
+export function phaseOf(lane: Lane): string {
+	return (lane.result ? "" : lane.progress?.phase) || statusOf(lane);
 }
 
 /** What tells a lane from its neighbours: its reference, or its id, which names the lens. */
@@ -96,7 +123,7 @@ export function stateOf(lane: Lane): string {
 		return parts.join(" · ");
 	}
 	if (!progress || progress.status === "queued") return "queued";
-	const parts = [progress.phase === "" ? progress.status : progress.phase];
+	const parts = [phaseOf(lane)];
 	if (progress.turns > 0) parts.push(`turn ${progress.turns}`);
 	if (progress.attempt > 1) parts.push(`attempt ${progress.attempt}`);
 	parts.push(tokens(progress.usage), clock(progress.elapsedMs + performance.now() - (lane.seen ?? performance.now())));

@@ -85,7 +85,7 @@ export const plans = Type.Object({
 			),
 			planPath: optional("plan-written: the plan"),
 			roundId: optional("review-consolidated: the round"),
-			dispositionArtifact: optional("review-consolidated: the document with the decisions on each finding"),
+			dispositionArtifact: optional("review-consolidated: the name of the document with the decisions on each finding, PLAN_v1_reviewer_comments.md"),
 			terminationCondition: optional("implementation-review-configured: when to stop"),
 			evidence: optional("completed: what proves it"),
 		}),

@@ -27,6 +27,12 @@ export function screenOf(ctx: ExtensionContext): Screen {
 	};
 }
 
+/** The models that can be had, as selectors; first those that the user has scoped the session to. */
+export function modelsOf(ctx: ExtensionContext): string[] {
+	const models = [...ctx.scopedModels.map((scoped) => scoped.model), ...ctx.modelRegistry.getAvailable()];
+	return [...new Set(models.map((model) => `${model.provider}/${model.id}`))];
+}
+
 /**
  * The session's model as a selector for a child, with its thinking level where the
  * model thinks: a role that inherits inherits both (seed: Config Schema).

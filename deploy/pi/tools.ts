@@ -1,6 +1,6 @@
 import type { AgentToolResult, ExtensionAPI, ExtensionToolContext, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { TSchema } from "typebox";
-import type { Backend } from "./backend.ts";
+import { type Backend, Silent } from "./backend.ts";
 import { newCallID, run } from "./calls.ts";
 import { converse } from "./conversations.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -10,7 +10,7 @@ import { renderers } from "./render.ts";
 import { Round } from "./round.ts";
 import * as schemas from "./schemas.ts";
 import { callerOf } from "./session.ts";
-import type { CallTool, Json, RoundResult, Usage } from "./wire.ts";
+import type { CallEvent, CallTool, Json, RoundResult, Usage } from "./wire.ts";
 
 const DRAW_INTERVAL = 100; // ms between updates that only change numbers
 
@@ -52,8 +52,8 @@ export function registerTools(pi: ExtensionAPI, backend: Backend, deliveries: De
 		executionMode: "sequential",
 		execute: async (toolCallID, params, signal, _onUpdate, ctx) => {
 			const request = { id: newCallID(), tool: "plans" as const, session: callerOf(ctx), params: params as Json };
-			const last = await run(backend, request, () => undefined, signal);
-			deliveries.owe(toolCallID, request.id);
+			const watcher = { event: () => undefined, silence: () => undefined, bears: 0 };
+			const last = await deliveries.owe(toolCallID, request.id, () => run(backend, request, watcher, signal));
 			if (last.problem) throw new Error(`pi-plans ${params.action} failed: ${last.problem.detail}`);
 			return { content: [{ type: "text", text: bounded(JSON.stringify(last.result, undefined, 2)) }], details: {} };
 		},
@@ -133,24 +133,32 @@ async function runRound(
 	const round = new Round(request.id);
 	const shown = display.begin(ctx, round);
 	let drawn = -Infinity;
+	const draw = (changed: boolean) => {
+		if (!changed && performance.now() - drawn < DRAW_INTERVAL) return;
+		drawn = performance.now();
+		if (round.started) shown.update();
+		const lines = round.lines();
+		onUpdate?.({ content: [{ type: "text", text: lines.join("\n") }], details: { call: round.call, lines } });
+	};
+	const watcher = {
+		event: (event: CallEvent) => {
+			const changed = round.take(event);
+			if (round.started) draw(changed);
+		},
+		silence: (ms: number) => {
+			if (round.hear(ms)) draw(true);
+		},
+		bears: backend.patience.round,
+	};
 	try {
-		const last = await run(
-			backend,
-			request,
-			(event) => {
-				const changed = round.take(event);
-				if (!round.started || (!changed && performance.now() - drawn < DRAW_INTERVAL)) return;
-				drawn = performance.now();
-				shown.update();
-				const lines = round.lines();
-				onUpdate?.({ content: [{ type: "text", text: lines.join("\n") }], details: { call: round.call, lines } });
-			},
-			signal,
-		);
-		deliveries.owe(toolCallID, request.id);
+		const last = await deliveries.owe(toolCallID, request.id, () => run(backend, request, watcher, signal));
 		const details = { call: request.id, lines: round.started ? round.lines() : [] };
 		if (last.problem) return { content: [{ type: "text", text: last.problem.detail }], details, isError: true };
 		return roundResult(last.result as unknown as RoundResult, details);
+	} catch (error) {
+		if (!(error instanceof Silent && round.started)) throw error;
+		deliveries.miss();
+		throw new Error(`${error.message}; the round goes on when it does, and its result comes here then`);
 	} finally {
 		await shown.end();
 	}

@@ -52,14 +52,17 @@ export class Transcript {
 		const text = plain(block.text).trim();
 		switch (block.type) {
 			case "tool-call":
-				return wrapTextWithAnsi(`${this.theme.fg("accent", `→ ${block.tool}`)} ${this.theme.fg("muted", text.replace(/\s+/g, " "))}`, width);
+				return wrapTextWithAnsi(`${this.theme.fg("accent", `→ ${block.tool}`)} ${this.theme.fg("muted", argumentsOf(text).replace(/\s+/g, " "))}`, width);
 			case "tool-result":
 				return this.paint(text, width - 2, block.isError ? "error" : "toolOutput").map((line) => `  ${line}`);
 			case "thinking":
 				return this.paint(text, width, "thinkingText");
 			default: {
 				const lines = this.paint(text, width, "text");
-				return block.done || lines.length <= PREVIEW ? lines : [this.theme.fg("dim", "…"), ...lines.slice(-PREVIEW)];
+				if (block.done || lines.length <= PREVIEW) return lines;
+				const shown = lines.slice(-PREVIEW);
+				while (stripTerminalSequences(shown[0] ?? "x") === "") shown.shift();
+				return [this.theme.fg("dim", "…"), ...shown];
 			}
 		}
 	}
@@ -69,6 +72,23 @@ export class Transcript {
 		return text.split("\n").flatMap((line) => wrapTextWithAnsi(line, width).map((part) => this.theme.fg(color, part)));
 	}
 }
+
+/** The arguments of a tool as a person would write them; as they are while they are not complete. */
+function argumentsOf(text: string): string {
+	try {
+		const named = Object.entries(JSON.parse(text) as Record<string, unknown>);
+		const written = named.map(([name, value]) => {
+			const word = typeof value === "string" ? value : JSON.stringify(value);
+			return obvious.has(name) ? word : `${name}=${word}`;
+		});
+		return written.join(" ");
+	} catch {
+		return text;
+	}
+}
+
+/** Arguments that need no name. */
+const obvious = new Set(["path", "pattern", "command"]);
 
 /** Text without anything that moves the cursor or changes colours. */
 function plain(text: string): string {

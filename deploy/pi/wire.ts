@@ -32,6 +32,8 @@ export interface Screen {
 	rows: number;
 	cols: number;
 	idle: boolean;
+	/** Selectors, provider/model, of the models that can be had; for commands, which may offer them. */
+	models?: string[];
 }
 
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
@@ -93,6 +95,8 @@ export interface Answer {
 	text?: string;
 	/** Why the actions of a dialog of kind perform were not done. */
 	failed?: string;
+	/** Whether the agent is at rest by now. */
+	idle?: boolean;
 }
 
 export interface ToolResult {

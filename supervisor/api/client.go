@@ -88,7 +88,7 @@ func newClient(socket string) *Client {
 			if err != nil {
 				return nil, err
 			}
-			if err := checkPeer(conn); err != nil {
+			if _, err := checkPeer(conn); err != nil {
 				return nil, errors.Join(err, conn.Close())
 			}
 			return conn, nil

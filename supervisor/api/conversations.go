@@ -46,7 +46,7 @@ func (s *Server) postConversation(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	reply, err := s.system.Converse(ctx, req.Session.session(), req.UI, req.Kind, req.Name, req.Args)
+	reply, err := s.system.Converse(ctx, asking(ctx, req.Session), req.UI, req.Kind, req.Name, req.Args)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"sync"
+
+	"pilothouse/supervisor"
 )
 
 // guarded accepts connections of this user only, and no more than a number at a time.
@@ -35,12 +38,13 @@ func (g *guarded) Accept() (net.Conn, error) {
 			<-g.leaves
 			return nil, err
 		}
-		if err := checkPeer(conn); err != nil {
+		pid, err := checkPeer(conn)
+		if err != nil {
 			g.logger.Warn("connection refused", "error", err)
 			_ = conn.Close() // it was not used
 			continue
 		}
-		return &leased{Conn: conn, giveBack: func() { <-g.leaves }}, nil
+		return &leased{Conn: conn, peer: pid, giveBack: func() { <-g.leaves }}, nil
 	}
 }
 
@@ -53,6 +57,7 @@ func (g *guarded) Close() error {
 // leased is a connection that gives its leave back when it is closed.
 type leased struct {
 	net.Conn
+	peer     int // process at the other end, 0 when it cannot be seen from here
 	once     sync.Once
 	giveBack func()
 }
@@ -70,26 +75,45 @@ func (e *PeerError) Error() string {
 	return fmt.Sprintf("the other end of the socket is user %d, not this user; name another place with PILOTHOUSE_SOCKET or use --local", e.UID)
 }
 
-// checkPeer asks the kernel who is at the other end of a unix connection.
-func checkPeer(conn net.Conn) error {
+// checkPeer asks the kernel who is at the other end of a unix connection, and returns the
+// id of the process that opened it, 0 when that cannot be seen from here.
+func checkPeer(conn net.Conn) (pid int, err error) {
 	unixConn, ok := conn.(*net.UnixConn)
 	if !ok {
-		return fmt.Errorf("%T is not a connection to a unix socket", conn)
+		return 0, fmt.Errorf("%T is not a connection to a unix socket", conn)
 	}
 	raw, err := unixConn.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("find the other end of the socket: %w", err)
+		return 0, fmt.Errorf("find the other end of the socket: %w", err)
 	}
 	var uid uint32
 	var failed error
-	if err := raw.Control(func(fd uintptr) { uid, failed = peerUID(int(fd)) }); err != nil {
+	if err := raw.Control(func(fd uintptr) { uid, pid, failed = peerOf(int(fd)) }); err != nil {
 		failed = err
 	}
 	if failed != nil {
-		return fmt.Errorf("find the other end of the socket: %w", failed)
+		return 0, fmt.Errorf("find the other end of the socket: %w", failed)
 	}
 	if int(uid) != os.Getuid() {
-		return &PeerError{uid}
+		return 0, &PeerError{uid}
 	}
-	return nil
+	return pid, nil
+}
+
+// peerKey is the key of a request's context for the process that asks.
+type peerKey struct{}
+
+// withPeer keeps the process at the other end of a connection for its requests.
+func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	if l, ok := conn.(*leased); ok {
+		return context.WithValue(ctx, peerKey{}, l.peer)
+	}
+	return ctx
+}
+
+// asking is the session of a request, with the process that asks in its name.
+func asking(ctx context.Context, session Session) supervisor.Session {
+	s := session.session()
+	s.PID, _ = ctx.Value(peerKey{}).(int)
+	return s
 }

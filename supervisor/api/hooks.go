@@ -36,7 +36,7 @@ func (s *Server) postHook(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	reply, err := s.system.Hook(ctx, req.Session.session(), r.PathValue("hook"), req.Event)
+	reply, err := s.system.Hook(ctx, asking(ctx, req.Session), r.PathValue("hook"), req.Event)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ package api
 
 import "errors"
 
-// peerUID cannot be told here, and who cannot be told is refused.
-func peerUID(int) (uint32, error) {
-	return 0, errors.New("this system does not tell who is at the other end of a socket")
+// peerOf cannot be told here, and who cannot be told is refused.
+func peerOf(int) (uid uint32, pid int, err error) {
+	return 0, 0, errors.New("this system does not tell who is at the other end of a socket")
 }

@@ -95,7 +95,7 @@ func NewServer(o Options) (*Server, error) {
 		stopAsked: make(chan struct{}), leaving: make(chan struct{}), activity: newActivity(),
 	}
 	s.http = &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: o.HeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: s.handler(), ReadHeaderTimeout: o.HeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withPeer,
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug), DisableGeneralOptionsHandler: true,
 	}
 	return s, nil
