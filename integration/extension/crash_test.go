@@ -196,3 +196,33 @@ func TestASessionThatNeverPlannedNeedsNoDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestWhatTheAgentReportsWhileNoDaemonHearsItCountsLater(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.confirm()
+	p := s.open()
+	bread := p.executes("bread")
+	s.must("serve", "--stop")
+	if err := os.WriteFile(s.socket(), nil, 0o600); err != nil { // so that none can be started
+		t.Fatal(err)
+	}
+	p.prompt("Eat one.", scriptedmodel.Step{Text: "It is good. [DONE:VC-002]"})
+	p.settled()
+	if cp := s.runFile(bread, "checkpoint.json"); len(cp.at("execution.doneVcIds").list()) != 1 {
+		t.Fatalf("a daemon has heard of it: %s", cp)
+	}
+	if err := os.Remove(s.socket()); err != nil {
+		t.Fatal(err)
+	}
+	s.must("serve", "--detach")
+	p.prompt("Hello.", scriptedmodel.Step{Text: "hello"}, scriptedmodel.Step{Text: "hello again"})
+	p.await("message_end", func(e value) bool { return e.at("message.customType").text() == "pi-plans-complete" })
+	p.settled()
+	cp := s.runFile(bread, "checkpoint.json")
+	if cp.at("phase").text() != "implementation-review" || len(cp.at("execution.doneVcIds").list()) != 2 {
+		t.Errorf("the checkpoint is %s", cp)
+	}
+	contains(t, s.runFile(bread, "pilothouse/workflow.json").at("execution.evidence.VC-002").text(), "It is good.")
+	p.close()
+}

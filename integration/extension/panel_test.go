@@ -2,6 +2,7 @@ package extension_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,7 @@ func TestThePanelOfARound(t *testing.T) {
 		{"cancels a lane only after a yes", cancelling},
 		{"keeps a lane as it ended", endedLanes},
 		{"shows the batch at work", batches},
+		{"has a widget of two lines", widget},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			p.t = t
@@ -130,11 +132,44 @@ func preview(t *testing.T, p *session) {
 	if len(d.rowsWith("line 1")) != 1 || len(d.rowsWith("│ …")) != 0 {
 		t.Errorf("a text that is written:\n%s", strings.Join(d.Lines, "\n"))
 	}
+	call := lanes.TranscriptEntry{Attempt: 1, Turn: 1, Key: "tool:0", Type: "tool-call", Tool: "grep", Text: `{"pattern":"oven","path":"src","limit":3}`}
+	d = p.draw("", threeLanes[:1], nil, []lanes.TranscriptEntry{call})
+	if len(d.rowsWith("→ grep oven src limit=3")) != 1 {
+		t.Errorf("a call of a tool:\n%s", strings.Join(d.Lines, "\n"))
+	}
 	output := lanes.TranscriptEntry{Attempt: 1, Turn: 1, Key: "tool:1", Type: "tool-result", Tool: "read", Text: text}
 	d = p.draw("", threeLanes[:1], nil, []lanes.TranscriptEntry{output})
 	if len(d.rowsWith("line 1")) != 1 || len(d.rowsWith("line 5")) != 1 {
 		t.Errorf("the output of a tool is clipped:\n%s", strings.Join(d.Lines, "\n"))
 	}
+}
+
+func widget(t *testing.T, p *session) {
+	started := &api.Started{RunID: "run", RoundID: "round", Role: "reviewer", Model: "sim/plain"}
+	for _, id := range threeLanes {
+		started.Lanes = append(started.Lanes, api.PlannedLane{LaneID: id, Name: id, Batch: 1})
+	}
+	events := []api.Event{{Type: api.EventStarted, Started: started}, progress("ordering", lanes.Running, "tool: read"), ended("correctness", lanes.Complete)}
+	draw := func(width, silence int) drawing {
+		var d drawing
+		answer := p.probe("widget", map[string]any{"width": width, "events": events, "silence": silence})
+		if err := json.Unmarshal([]byte(answer), &d); err != nil {
+			t.Fatalf("%v: %s", err, answer)
+		}
+		if len(d.Lines) != 2 || slices.Max(d.Widths) > width {
+			t.Errorf("in %d columns it has lines of %v: %q", width, d.Widths, d.Lines)
+		}
+		return d
+	}
+	d := draw(100, 0)
+	contains(t, d.Lines[0], " Reviewer (sim/plain) · 1/3 done · 1 running · 1 queued · 0:00  ", "  alt+l shows the lanes")
+	if want := " ✓ correctness complete  ● ordering tool: read  ○ verification queued"; d.Lines[1] != want {
+		t.Errorf("the lanes are %q, want %q", d.Lines[1], want)
+	}
+	if d = draw(64, 0); strings.Contains(d.Lines[0], "alt+l") || !strings.HasSuffix(d.Lines[1], "…") {
+		t.Errorf("on a narrow screen: %q", d.Lines)
+	}
+	contains(t, draw(100, 1).Lines[1], "the pilothouse daemon does not answer")
 }
 
 func scrolling(t *testing.T, p *session) {

@@ -17,7 +17,7 @@ import (
 
 // session is a Pi that is driven over its RPC protocol, as an editor would.
 type session struct {
-	t       *testing.T
+	t       testing.TB
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	stderr  lockedBuffer

@@ -87,7 +87,7 @@ func (s *scene) responding(lanes int) {
 // scene is a workspace with Pi, the extension and a model. All processes that come of
 // it have the marker in their environment, the daemon too.
 type scene struct {
-	t        *testing.T
+	t        testing.TB
 	dir      string
 	agentDir string
 	env      []string
@@ -100,7 +100,7 @@ type scene struct {
 var scenes atomic.Int64
 
 // newScene installs the extension for a user whose model answers by the rules.
-func newScene(t *testing.T, rules ...scriptedmodel.Rule) *scene {
+func newScene(t testing.TB, rules ...scriptedmodel.Rule) *scene {
 	t.Helper()
 	s := &scene{t: t, heard: &lockedBuffer{}, marker: fmt.Sprintf("pilothouse-extension-%d-%d-", os.Getpid(), scenes.Add(1))}
 	var err error
@@ -245,7 +245,7 @@ func (s *scene) noSurvivors() {
 	}
 }
 
-func contains(t *testing.T, text string, words ...string) {
+func contains(t testing.TB, text string, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if !strings.Contains(text, word) {

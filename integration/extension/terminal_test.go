@@ -1,120 +1,153 @@
 package extension_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
-	"regexp"
+	"path/filepath"
+	"strconv"
 	"strings"
-	"sync"
+	"syscall"
 	"testing"
 	"time"
-
-	"github.com/creack/pty"
 
 	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
-// terminal is a Pi at a terminal, as a person has it.
+// terminal is a Pi at a terminal of tmux, as a person has it.
 type terminal struct {
-	t       *testing.T
-	cmd     *exec.Cmd
-	screen  *os.File
-	output  lockedBuffer
-	reading sync.WaitGroup
-	cursor  int // in the text, what says has not passed
+	*scene
+	socket string // of tmux
 }
 
-const (
-	tab    = "\t"
-	escape = "\x1b"
-	altL   = "\x1bl"
-	enter  = "\r"
-)
-
-// terminal starts Pi at a terminal of 120 columns and 40 rows.
+// terminal starts Pi at a terminal of 120 columns and 40 rows, and returns when it
+// answers what is typed.
 func (s *scene) terminal() *terminal {
 	s.t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		s.t.Skip("tmux is not installed, and it is the terminal of these tests")
+	}
+	p := &terminal{s, filepath.Join(s.runtime, "tmux")}
 	pi := piharness.NewPi(s.t)
-	p := &terminal{t: s.t, cmd: exec.Command(pi[0], append(pi[1:len(pi):len(pi)], "--no-session")...)}
-	p.cmd.Dir, p.cmd.Env = s.dir, append(s.env[:len(s.env):len(s.env)], "TERM=xterm-256color")
-	screen, err := pty.StartWithSize(p.cmd, &pty.Winsize{Cols: 120, Rows: 40})
+	p.tmux(append([]string{"new-session", "-d", "-s", "t", "-x", "120", "-y", "40"}, append(pi, "--no-session")...)...)
+	pid, err := strconv.Atoi(strings.TrimSpace(p.tmux("display-message", "-p", "-t", "t", "#{pane_pid}")))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p.screen = screen
-	p.reading.Go(func() {
-		buffer := make([]byte, 32<<10)
-		for {
-			n, err := screen.Read(buffer)
-			_, _ = p.output.Write(buffer[:n]) // a buffer in memory takes all
-			if err != nil {
-				return
-			}
-		}
+	s.t.Cleanup(func() { p.end(pid) })
+	p.types("Good morning. " + scriptedmodel.Script(says("The oven is warm.")))
+	// While it starts, Pi leaves what was entered in its editor.
+	s.eventually("Pi answers", func() bool {
+		p.keys("Enter")
+		return s.model.Stats().Requests > 0
 	})
-	s.t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended
-		_ = p.cmd.Wait()         // killed
-		_ = p.screen.Close()     // it was only looked at
-		p.reading.Wait()
-	})
-	p.says("plain") // the name of the model, in the last line
+	p.shows("The oven is warm.")
 	return p
 }
 
-// control is what a terminal does not show.
-var control = regexp.MustCompile(`\x1b\[[0-9;:?<=>]*[ -/]*[@-~]|\x1b[\]_P^][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][0-9A-Za-z]|\x1b[=>78]`)
-
-// says waits until the terminal has shown words since the last that it was waited for.
-func (p *terminal) says(words string) {
+// end ends Pi and returns when it has gone: until then it would start a daemon anew.
+func (p *terminal) end(pid int) {
 	p.t.Helper()
-	if !p.shows(words, patience) {
-		p.t.Fatalf("the terminal never says %q after:\n%s", words, p.shown())
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		p.t.Errorf("end Pi: %v", err)
 	}
+	p.eventually("the terminal has closed", func() bool {
+		_, err := p.try("has-session", "-t", "t")
+		return err != nil
+	})
 }
 
-// shows tells whether the terminal shows words before the time is over.
-func (p *terminal) shows(words string, within time.Duration) bool {
-	deadline := time.After(within)
+func (p *terminal) tmux(args ...string) string {
+	p.t.Helper()
+	out, err := p.try(args...)
+	if err != nil {
+		p.t.Fatalf("tmux %.100q: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+func (p *terminal) try(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "tmux", append([]string{"-u", "-S", p.socket, "-f", os.DevNull}, args...)...)
+	cmd.Dir, cmd.Env = p.dir, append(p.env[:len(p.env):len(p.env)], "TERM=xterm-256color")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// types enters text as it is, keys presses keys by the names that tmux has for them.
+func (p *terminal) types(text string) {
+	p.t.Helper()
+	p.tmux("send-keys", "-t", "t", "-l", "--", text)
+}
+
+func (p *terminal) keys(names ...string) {
+	p.t.Helper()
+	p.tmux(append([]string{"send-keys", "-t", "t"}, names...)...)
+}
+
+// says is an answer. Its first word has marks that the screen does not show, so that the
+// answer there is told from its script in the user's message.
+func says(text string) scriptedmodel.Step {
+	first, rest, _ := strings.Cut(text, " ")
+	return scriptedmodel.Step{Text: "**" + first + "** " + rest}
+}
+
+// asks types a message whose answers are scripted, and enters it, once the agent is at rest.
+func (p *terminal) asks(text string, steps ...scriptedmodel.Step) {
+	p.t.Helper()
+	p.hides(" Working ")
+	p.types(text + " " + scriptedmodel.Script(steps...))
+	p.keys("Enter")
+}
+
+// screen is what a person sees.
+func (p *terminal) screen() string {
+	p.t.Helper()
+	return p.tmux("capture-pane", "-p", "-t", "t")
+}
+
+// shows waits until all the words are on the screen together, and returns the screen.
+func (p *terminal) shows(words ...string) string {
+	p.t.Helper()
+	return p.becomes("shows "+strings.Join(words, ", "), func(screen string) bool {
+		for _, word := range words {
+			if !strings.Contains(screen, word) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// hides waits until words are not on the screen any more.
+func (p *terminal) hides(words string) {
+	p.t.Helper()
+	p.becomes("does not show "+words, func(screen string) bool { return !strings.Contains(screen, words) })
+}
+
+func (p *terminal) becomes(what string, as func(screen string) bool) string {
+	p.t.Helper()
+	deadline := time.After(patience)
 	for {
-		if at := strings.Index(p.shown(), words); at >= 0 {
-			p.cursor += at + len(words)
-			return true
+		screen := p.screen()
+		if as(screen) {
+			return screen
 		}
 		select {
 		case <-deadline:
-			return false
-		case <-time.After(10 * time.Millisecond):
+			p.t.Fatalf("the terminal never %s:\n%s", what, screen)
+		case <-time.After(20 * time.Millisecond):
 		}
-	}
-}
-
-// shown is what the terminal has shown since the last words that it was waited for.
-func (p *terminal) shown() string {
-	text := control.ReplaceAllString(p.output.String(), "")
-	return text[min(p.cursor, len(text)):]
-}
-
-func (p *terminal) types(keys string) {
-	p.t.Helper()
-	if _, err := p.screen.WriteString(keys); err != nil {
-		p.t.Fatal(err)
 	}
 }
 
 // reviewed asks for a review by three reviewers, and returns when the overlay shows it.
-// Pi keeps the text in its editor when enter comes while it still starts, so enter is
-// pressed until it is taken.
 func (p *terminal) reviewed() {
 	p.t.Helper()
-	p.types("Review it. " + scriptedmodel.Script(refine(map[string]any{"reviewers": 3}), scriptedmodel.Step{Text: "The session goes on."}))
-	deadline := time.Now().Add(patience)
-	for p.types(enter); !p.shows(overlayTitle, time.Second); p.types(enter) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("there is no overlay:\n%s", p.shown())
-		}
-	}
+	p.asks("Review it.", refine(map[string]any{"reviewers": 3}), says("The session goes on."))
+	p.shows(overlayTitle, "▸ correctness")
 }
 
 // overlayTitle is how the overlay of a review begins.
@@ -127,20 +160,37 @@ func TestClosingTheOverlayLeavesTheLanesAtWork(t *testing.T) {
 	finish := s.gated()
 	p := s.terminal()
 	p.reviewed()
-	p.says("▸ correctness")
-	p.says("I look at the oven.") // what a lane says, while it says it
-	p.types(tab)
-	p.says("▸ ordering")
-	p.types(escape)
-	p.says("correctness: responding") // in the row of the tool, which the overlay had covered
-	p.types(altL)
-	p.says(overlayTitle)
+	p.shows("I look at the oven.") // what a lane says, while it says it
+	p.keys("Tab")
+	p.shows("▸ ordering")
+	p.keys("Escape")
+	p.hides(overlayTitle)
+	p.shows("correctness: responding", "● verification responding", "alt+l shows the lanes") // the row of the tool, and the widget
+	p.keys("M-l")
+	p.shows(overlayTitle)
+	p.hides("alt+l shows the lanes")
 	finish()
-	p.says("3/3 done")
-	p.says("The session goes on.")
+	p.shows("Reviewer (sim/plain) — 3/3 done", "The session goes on.")
+	p.hides(overlayTitle)
 	if lanes := s.ask("/v1/lanes").at("lanes").list(); len(lanes) != 0 {
 		t.Errorf("lanes are left: %v", lanes)
 	}
+}
+
+func TestTheWidgetGoesWithItsRound(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.confirm("reviewer")
+	finish := s.gated()
+	p := s.terminal()
+	p.reviewed()
+	p.keys("Escape")
+	p.shows("Reviewer (sim/plain) · 0/3 done · 3 running · 0:", "alt+l shows the lanes")
+	finish()
+	p.shows("The session goes on.")
+	p.hides("alt+l shows the lanes")
+	p.keys("M-l")
+	p.shows("No round is at work in this session.")
 }
 
 func TestALaneIsCancelledFromTheOverlayAlone(t *testing.T) {
@@ -150,16 +200,14 @@ func TestALaneIsCancelledFromTheOverlayAlone(t *testing.T) {
 	finish := s.gated()
 	p := s.terminal()
 	p.reviewed()
-	p.says("▸ correctness")
 	s.responding(3)
-	p.types("x")
-	p.says("Cancel correctness?")
-	p.types("y")
-	p.says("the user cancelled the lane")
+	p.keys("x")
+	p.shows("Cancel correctness?")
+	p.keys("y")
+	p.shows("the user cancelled the lane")
 	s.responding(2)
 	finish()
-	p.says("3/3 done")
-	p.says("The session goes on.")
+	p.shows("3/3 done", "The session goes on.")
 }
 
 func TestEscapeAfterTheOverlayAbortsTheRound(t *testing.T) {
@@ -169,10 +217,9 @@ func TestEscapeAfterTheOverlayAbortsTheRound(t *testing.T) {
 	s.gated()
 	p := s.terminal()
 	p.reviewed()
-	p.says("▸ correctness")
 	s.responding(3)
-	p.types(escape)
-	p.says("correctness: ")
-	p.types(escape)
-	p.says("cancelled: the Pi session was aborted")
+	p.keys("Escape")
+	p.hides(overlayTitle)
+	p.keys("Escape")
+	p.shows("cancelled: the Pi session was aborted")
 }

@@ -104,9 +104,15 @@ func keys(of reflect.Type) []string {
 }
 
 // probe is an extension of the tests that looks at Pi and ours from inside.
-func probe(t *testing.T) string {
+func probe(t testing.TB) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("testdata", "probe.ts"))
+	return ofTests(t, "probe.ts")
+}
+
+// ofTests is an extension that is there for tests.
+func ofTests(t testing.TB, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

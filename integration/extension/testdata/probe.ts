@@ -6,6 +6,7 @@ import { Type } from "typebox";
 import type { Backend } from "../../../deploy/pi/backend.ts";
 import { Panel } from "../../../deploy/pi/panel.ts";
 import { Round } from "../../../deploy/pi/round.ts";
+import { Widget } from "../../../deploy/pi/widget.ts";
 import type { CallEvent, TranscriptEntry } from "../../../deploy/pi/wire.ts";
 
 /** A panel to be drawn: events of its call, the transcript that each lane has, and keys. */
@@ -17,13 +18,25 @@ interface Drawing {
 	keys: string[] | null;
 }
 
+const painted = (text: string) => `\x1b[1;31m${text}\x1b[0m`;
+const theme = { fg: (_color: string, text: string) => painted(text), bold: painted } as unknown as Theme;
+
+/** Draws the widget of a round. */
+function drawWidget({ width, events, silence }: { width: number; events: CallEvent[]; silence: number }): unknown {
+	const round = new Round("call");
+	for (const event of events) round.take(event);
+	round.hear(silence);
+	const widget = new Widget({ requestRender: () => undefined } as unknown as TUI, theme, round, "alt+l shows the lanes");
+	const lines = widget.render(width);
+	widget.dispose();
+	return { lines: lines.map(stripTerminalSequences), widths: lines.map(visibleWidth) };
+}
+
 /** Draws a panel on a screen of that size. */
 async function draw({ rows, width, events, transcript, keys }: Drawing): Promise<unknown> {
 	const round = new Round("call");
 	for (const event of events) round.take(event);
 	const tui = { terminal: { rows }, requestRender: () => undefined } as unknown as TUI;
-	const painted = (text: string) => `\x1b[1;31m${text}\x1b[0m`;
-	const theme = { fg: (_color: string, text: string) => painted(text), bold: painted } as unknown as Theme;
 	const asked: string[] = [];
 	const backend = {
 		lines: async function* () {
@@ -48,12 +61,18 @@ export default function (pi: ExtensionAPI): void {
 	const answers: Record<string, (params: unknown) => unknown> = {
 		tools: () => Object.fromEntries(pi.getAllTools().map((tool) => [tool.name, tool.parameters])),
 		panel: (params) => draw(params as Drawing),
+		widget: (params) => drawWidget(params as Parameters<typeof drawWidget>[0]),
 	};
 	pi.registerCommand("probe", {
 		handler: async (args, ctx) => {
 			const [what = "", ...params] = args.split(" ");
 			const answer = await answers[what]?.(JSON.parse(params.join(" ")));
 			ctx.ui.notify(`probe ${what} ${JSON.stringify(answer)}`);
+		},
+	});
+	pi.registerCommand("goto", {
+		handler: async (entry, ctx) => {
+			await ctx.navigateTree(entry, { summarize: false });
 		},
 	});
 	const nothing = Type.Object({});
