@@ -50,15 +50,15 @@ func TestAPlanIsCarriedOutReviewedAndMended(t *testing.T) {
 		when(`independent reviewers have looked`, bash(`echo '45 minutes a batch' > batch.txt`), says("F-001 accepted: batch.txt has its unit, `cat` shows it.")),
 		when(`the working tree as it is now`, says(finding)),
 	}, diligent...)...)
-	e := s.must(0, "execute", "PLAN.md", "--approve", s.digest("PLAN.md"), "--review", "1", "--reviewer-model", "inherit", "--json")
+	e := s.Must(0, "execute", "PLAN.md", "--approve", s.Digest("PLAN.md"), "--review", "1", "--reviewer-model", "inherit", "--json")
 	r := report(t, e)
 	if r.Outcome != supervisor.ExecutionCompleted || r.Status != store.StatusDone || r.Phase != store.PhaseCompleted || r.WayOut != "" {
 		t.Errorf("the report is %+v", r)
 	}
-	if got := s.read("batch.txt"); got != "45 minutes a batch\n" {
+	if got := s.Read("batch.txt"); got != "45 minutes a batch\n" {
 		t.Errorf("batch.txt is %q", got)
 	}
-	if got := s.read("oven/oven.go"); !strings.Contains(got, "Minutes = 40") {
+	if got := s.Read("oven/oven.go"); !strings.Contains(got, "Minutes = 40") {
 		t.Errorf("oven.go is %q", got)
 	}
 	for i, evidence := range []string{"batch.txt says `45 minutes`", "`grep 40 oven/oven.go` prints"} {
@@ -79,7 +79,7 @@ func TestAPlanIsCarriedOutReviewedAndMended(t *testing.T) {
 	if r.Usage.Input == 0 || r.Cost <= 0 || r.Turns < 5 || r.Tokens.OutToks == 0 {
 		t.Errorf("usage %+v, cost %v, %d turns, tokens %+v", r.Usage, r.Cost, r.Turns, r.Tokens)
 	}
-	dir, _, cp := s.onlyRun()
+	dir, _, cp := s.OnlyRun()
 	if diff := cp.Execution.DoneVCIDs; len(diff) != 2 || cp.ImplementationReview.CompletedRounds != 1 || !cp.ReviewRounds[0].Consolidated {
 		t.Errorf("the checkpoint is %+v", cp)
 	}
@@ -100,7 +100,7 @@ func TestAReviewGoesOnUntilNothingOfHighSeverityIsLeft(t *testing.T) {
 		when(`independent reviewers have looked`, says("F-001 accepted: it is mended, `cat` shows it.")),
 		when(`the working tree as it is now`, scriptedmodel.Step{Text: finding, Times: 1, Then: &scriptedmodel.Step{Text: clean}}),
 	}, diligent...)...)
-	r := report(t, s.must(0, "execute", "PLAN.md", "--approve", s.digest("PLAN.md"), "--review", "high", "--reviewer-model", "inherit", "--json"))
+	r := report(t, s.Must(0, "execute", "PLAN.md", "--approve", s.Digest("PLAN.md"), "--review", "high", "--reviewer-model", "inherit", "--json"))
 	if r.Outcome != supervisor.ExecutionCompleted || len(r.Rounds) != 2 || r.Rounds[0].Findings["high"] != 1 || len(r.Rounds[1].Findings) != 0 {
 		t.Errorf("the report is %+v", r)
 	}
@@ -119,19 +119,19 @@ func TestNothingIsChangedWithoutAnApprovalOfThisVersion(t *testing.T) {
 		"no digest":           {[]string{"--approve", "yes"}, 2, "is no SHA-256"},
 		"no such run":         {[]string{"--run", "20260501T120000Z-none"}, 2, "run does not exist"},
 	} {
-		e := s.start(append([]string{"execute", "PLAN.md"}, test.args...)...).wait()
-		if e.code != test.code || !strings.Contains(e.stderr, test.words) {
-			t.Errorf("%s: ended with %d, %q; want %d with %q", name, e.code, e.stderr, test.code, test.words)
+		e := s.Start(append([]string{"execute", "PLAN.md"}, test.args...)...).Wait()
+		if e.Code != test.code || !strings.Contains(e.Stderr, test.words) {
+			t.Errorf("%s: ended with %d, %q; want %d with %q", name, e.Code, e.Stderr, test.code, test.words)
 		}
-		if test.code == 3 && !strings.Contains(e.stderr, "--approve "+s.digest("PLAN.md")) {
-			t.Errorf("%s: the way out is not in %q", name, e.stderr)
+		if test.code == 3 && !strings.Contains(e.Stderr, "--approve "+s.Digest("PLAN.md")) {
+			t.Errorf("%s: the way out is not in %q", name, e.Stderr)
 		}
 	}
-	if stats := s.model.Stats(); stats.Requests != 0 {
+	if stats := s.Model.Stats(); stats.Requests != 0 {
 		t.Errorf("%d requests were made", stats.Requests)
 	}
-	s.write("EMPTY.md", "# No checks\n")
-	if e := s.start("execute", "EMPTY.md", "--approve", s.digest("EMPTY.md")).wait(); e.code != 2 || !strings.Contains(e.stderr, "Verifier Checklist") {
-		t.Errorf("a plan without checks: %d, %q", e.code, e.stderr)
+	s.Write("EMPTY.md", "# No checks\n")
+	if e := s.Start("execute", "EMPTY.md", "--approve", s.Digest("EMPTY.md")).Wait(); e.Code != 2 || !strings.Contains(e.Stderr, "Verifier Checklist") {
+		t.Errorf("a plan without checks: %d, %q", e.Code, e.Stderr)
 	}
 }

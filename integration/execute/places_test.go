@@ -15,8 +15,8 @@ func TestAnExecutionIsReviewedAlsoWhereThereIsOnePlace(t *testing.T) {
 		when(`independent reviewers have looked`, says("F-001 accepted: it stays as it is.")),
 		when(`the working tree as it is now`, says(finding)),
 	}, diligent...)...)
-	s.env = append(s.env, "PILOTHOUSE_MAX_CHILDREN=1")
-	e := s.must(0, "execute", "PLAN.md", "--approve", s.digest("PLAN.md"), "--review", "1", "--reviewer-model", "inherit", "--json")
+	s.Env = append(s.Env, "PILOTHOUSE_MAX_CHILDREN=1")
+	e := s.Must(0, "execute", "PLAN.md", "--approve", s.Digest("PLAN.md"), "--review", "1", "--reviewer-model", "inherit", "--json")
 	if r := report(t, e); r.Outcome != supervisor.ExecutionCompleted || len(r.Rounds) != 1 {
 		t.Errorf("the report is %+v", r)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 	"pilothouse/store"
 	"pilothouse/supervisor"
@@ -30,11 +31,11 @@ func planned(then ...scriptedmodel.Step) (first, again []scriptedmodel.Step) {
 	return append([]scriptedmodel.Step{start}, rest...), rest
 }
 
-func planReport(t *testing.T, e ended) supervisor.PlanResult {
+func planReport(t *testing.T, e piharness.Ended) supervisor.PlanResult {
 	t.Helper()
 	var r supervisor.PlanResult
-	if err := json.Unmarshal([]byte(e.stdout), &r); err != nil {
-		t.Fatalf("%v in:\n%s\nstderr:\n%s", err, e.stdout, e.stderr)
+	if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil {
+		t.Fatalf("%v in:\n%s\nstderr:\n%s", err, e.Stdout, e.Stderr)
 	}
 	return r
 }
@@ -57,12 +58,12 @@ func TestAPlanIsMadeFromARequestAndItsAnswers(t *testing.T) {
 	t.Parallel()
 	first, _ := planned()
 	s := newScene(t)
-	s.write("request.json", request(t, first, theNew))
-	r := planReport(t, s.must(0, "plan-run", "request.json", "--json"))
-	if r.PlanSHA256 != s.digest(relative(t, s.dir, r.PlanPath)) || r.Question != nil || !strings.Contains(r.Text, "waits for its user") || r.Turns < 4 {
+	s.Write("request.json", request(t, first, theNew))
+	r := planReport(t, s.Must(0, "plan-run", "request.json", "--json"))
+	if r.PlanSHA256 != s.Digest(relative(t, s.Dir, r.PlanPath)) || r.Question != nil || !strings.Contains(r.Text, "waits for its user") || r.Turns < 4 {
 		t.Errorf("the report is %+v", r)
 	}
-	dir, run, cp := s.onlyRun()
+	dir, run, cp := s.OnlyRun()
 	if r.RunID != dir.ID || run.Status != store.StatusPlanning || run.Skill != "plan-small" || len(cp.AnsweredQuestions) != 1 || cp.AnsweredQuestions[0].Answer != "the new one" {
 		t.Errorf("on record: %+v, %+v", run, cp)
 	}
@@ -70,8 +71,8 @@ func TestAPlanIsMadeFromARequestAndItsAnswers(t *testing.T) {
 		t.Errorf("owner %s, %v", state, err)
 	}
 	// What was made can be let be executed by a person, and by nobody else.
-	if e := s.must(3, "execute"); !strings.Contains(e.stderr, "--approve "+r.PlanSHA256) {
-		t.Errorf("execute said %q", e.stderr)
+	if e := s.Must(3, "execute"); !strings.Contains(e.Stderr, "--approve "+r.PlanSHA256) {
+		t.Errorf("execute said %q", e.Stderr)
 	}
 }
 
@@ -79,19 +80,19 @@ func TestAQuestionWithoutAnAnswerEndsThePlanningUntilItHasOne(t *testing.T) {
 	t.Parallel()
 	first, again := planned()
 	s := newScene(t, when(`PI-PLANS RESUME`, again...))
-	s.write("request.json", request(t, first))
-	e := s.must(3, "plan-run", "request.json", "--json")
+	s.Write("request.json", request(t, first))
+	e := s.Must(3, "plan-run", "request.json", "--json")
 	r := planReport(t, e)
-	if r.Question == nil || !strings.Contains(r.Question.Title, "Which oven") || len(r.Question.Options) < 2 || !strings.Contains(e.stderr, "Which oven") {
-		t.Errorf("the report is %+v, stderr %q", r, e.stderr)
+	if r.Question == nil || !strings.Contains(r.Question.Title, "Which oven") || len(r.Question.Options) < 2 || !strings.Contains(e.Stderr, "Which oven") {
+		t.Errorf("the report is %+v, stderr %q", r, e.Stderr)
 	}
-	s.noSurvivors()
-	if _, _, cp := s.onlyRun(); cp.PendingQuestion == nil || cp.PendingQuestion.QuestionID != "oven" {
+	s.NoSurvivors()
+	if _, _, cp := s.OnlyRun(); cp.PendingQuestion == nil || cp.PendingQuestion.QuestionID != "oven" {
 		t.Errorf("pending is %+v", cp.PendingQuestion)
 	}
-	s.write("request.json", request(t, first, theNew))
-	r = planReport(t, s.must(0, "plan-run", "request.json", "--resume", "--json"))
-	if _, _, cp := s.onlyRun(); r.PlanPath == "" || cp.PendingQuestion != nil || cp.AnsweredQuestions[0].Answer != "the new one" {
+	s.Write("request.json", request(t, first, theNew))
+	r = planReport(t, s.Must(0, "plan-run", "request.json", "--resume", "--json"))
+	if _, _, cp := s.OnlyRun(); r.PlanPath == "" || cp.PendingQuestion != nil || cp.AnsweredQuestions[0].Answer != "the new one" {
 		t.Errorf("the report is %+v, the checkpoint %+v", r, cp)
 	}
 }
@@ -100,12 +101,12 @@ func TestAPlannerNeverLetsItsPlanBeExecuted(t *testing.T) {
 	t.Parallel()
 	first, _ := planned(scriptedmodel.Step{Tool: "execute_plan", Args: map[string]any{}})
 	s := newScene(t)
-	s.write("request.json", request(t, first, theNew, supervisor.PlanAnswer{Question: "let this plan", Answer: "yes"}))
-	e := s.must(3, "plan-run", "request.json")
-	if !strings.Contains(e.stdout, "to be decided by a person: Let this plan be executed?") || !strings.Contains(e.stdout, "VC-002") {
-		t.Errorf("it printed\n%s\n%s", e.stdout, e.stderr)
+	s.Write("request.json", request(t, first, theNew, supervisor.PlanAnswer{Question: "let this plan", Answer: "yes"}))
+	e := s.Must(3, "plan-run", "request.json")
+	if !strings.Contains(e.Stdout, "to be decided by a person: Let this plan be executed?") || !strings.Contains(e.Stdout, "VC-002") {
+		t.Errorf("it printed\n%s\n%s", e.Stdout, e.Stderr)
 	}
-	if _, run, cp := s.onlyRun(); run.Status != store.StatusPlanning || cp.Execution != nil {
+	if _, run, cp := s.OnlyRun(); run.Status != store.StatusPlanning || cp.Execution != nil {
 		t.Errorf("on record: %s, %+v", run.Status, cp.Execution)
 	}
 }
@@ -120,12 +121,12 @@ func TestARequestThatCannotBeReadStartsNothing(t *testing.T) {
 		`{"request": "x", "answers": [{"answer":"y"}]}`: "answer 1 lacks",
 		`{"request": "x", "model": "plain"}`:            "provider/model",
 	} {
-		s.write("request.json", text)
-		if e := s.start("plan-run", "request.json").wait(); e.code != 2 || !strings.Contains(e.stderr, words) {
-			t.Errorf("%s: %d, %q; want %q", text, e.code, e.stderr, words)
+		s.Write("request.json", text)
+		if e := s.Start("plan-run", "request.json").Wait(); e.Code != 2 || !strings.Contains(e.Stderr, words) {
+			t.Errorf("%s: %d, %q; want %q", text, e.Code, e.Stderr, words)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(s.dir, ".git", "pi_plans")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.Dir, ".git", "pi_plans")); err == nil {
 		t.Error("something was begun")
 	}
 }

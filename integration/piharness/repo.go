@@ -57,3 +57,9 @@ func gitEnv() []string {
 		"GIT_COMMITTER_NAME=Pilot", "GIT_COMMITTER_EMAIL=pilot@example.org",
 	}
 }
+
+// Git runs git in a directory of the scene.
+func (s *Scene) Git(dir string, args ...string) {
+	s.t.Helper()
+	git(s.t, dir, args...)
+}
