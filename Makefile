@@ -22,7 +22,7 @@ FUZZTIME ?= 20s
 GO_FILES  = find . -name '*.go' -not -path '*/node_modules/*'
 
 .DEFAULT_GOAL := build
-.PHONY: build pi test vet lint bench soak crash ownerrace demo fuzz clean help
+.PHONY: build pi test vet lint bench soak load crash storykill ownerrace demo fuzz clean help
 
 build: ## build bin/pilothouse, which needs no library
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/pilothouse ./cmd/pilothouse
@@ -53,9 +53,17 @@ soak: ## hundreds of lanes and every fault of a child: 10 seeds, then one with t
 	$(GO) test -count=1 -timeout 60m -v ./integration/soak -args -seeds 10 -workspaces 100
 	$(GO) test -count=1 $(RACE) -timeout 30m -v ./integration/soak -args -workspaces 100
 
+load: pi ## 30 clients, 100 runs, 300 lanes that stream, five waves: prints hook latency, fairness, memory
+	$(GO) test -count=1 -timeout 30m -v ./integration/load -args -clients 30 -runs 100 -hooks 200 -waves 5
+
 # Another seed: make crash SEED=7
 crash: ## kill a working pilothouse 1 000 times and look at what it left; SEED=1
 	$(GO) test -count=1 -timeout 60m -v ./integration/crash -args -kills 1000 -seed $(or $(SEED),1)
+
+# Part of it again: make storykill KILLS=50 SEED=7; one boundary:
+#   go test ./supervisor -run 'TestAStory.*/in_a_session/clock_#60$$' -args -storykills 0
+storykill: ## kill the story of a plan at every message and go on from disk; KILLS=0 for all, SEED=1
+	$(GO) test -count=1 -timeout 120m -v -run TestAStoryThatIsKilledAtAnyMessage ./supervisor -args -storykills $(or $(KILLS),0) -storyseed $(or $(SEED),1)
 
 ownerrace: ## 10 000 acquisitions of one run by 16 processes that are killed
 	$(GO) test -count=1 -timeout 30m -v ./integration/ownerrace -args -acquisitions 10000 -processes 16
