@@ -10,8 +10,7 @@ import (
 )
 
 // The rows of the user journey of plan mode once more, as a person at a terminal lives
-// through them. What becomes of a message that cannot be submitted, the tests over RPC say:
-// at a terminal there is no session without a model.
+// through them.
 func TestPlanModeAtATerminal(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -82,6 +81,44 @@ func TestPlanModeAtATerminal(t *testing.T) {
 	p.switches("/plan off", false)
 	if n := s.model.Stats().Requests - asked; n != 0 {
 		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+// The row in which the message cannot be submitted: Pi has a terminal, and no model.
+func TestAtATerminalARequestThatIsNotSubmittedBringsTheEarlierStateBack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	if err := os.Remove(filepath.Join(s.agentDir, "models.json")); err != nil {
+		t.Fatal(err)
+	}
+	p := s.terminalStarting()
+	const request = "/plan continue the migration plan"
+	// While it starts, Pi leaves what was entered in its editor.
+	p.types(request)
+	p.eventually("the request is entered", func() bool {
+		p.keys("Enter")
+		return strings.Contains(p.screen(), "The request was not submitted")
+	})
+	p.shows("Pi has no model to ask", "is off, as before")
+	p.planMode(false)
+	bread := filepath.Join(s.dir, "bread.txt")
+	p.types("!touch bread.txt")
+	p.keys("Enter")
+	p.eventually("what the user asks for is done", func() bool {
+		_, err := os.Stat(bread)
+		return err == nil
+	})
+
+	p.switches("/plan on", true)
+	p.types(request)
+	p.keys("Enter")
+	p.shows("is on, as before")
+	p.planMode(true)
+	p.types("!rm bread.txt")
+	p.keys("Enter")
+	p.shows("Blocked")
+	if _, err := os.Stat(bread); err != nil {
+		t.Errorf("plan mode is off although the screen says that it is on: %v", err)
 	}
 }
 

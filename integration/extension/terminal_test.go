@@ -21,9 +21,22 @@ type terminal struct {
 	socket string // of tmux
 }
 
-// terminal starts Pi at a terminal of 120 columns and 40 rows, and returns when it
-// answers what is typed.
+// terminal starts Pi at a terminal, and returns when it answers what is typed.
 func (s *scene) terminal() *terminal {
+	s.t.Helper()
+	p := s.terminalStarting()
+	p.types("Good morning. " + scriptedmodel.Script(says("The oven is warm.")))
+	// While it starts, Pi leaves what was entered in its editor.
+	s.eventually("Pi answers", func() bool {
+		p.keys("Enter")
+		return s.model.Stats().Requests > 0
+	})
+	p.shows("The oven is warm.")
+	return p
+}
+
+// terminalStarting starts Pi at a terminal of 120 columns and 40 rows.
+func (s *scene) terminalStarting() *terminal {
 	s.t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		s.t.Skip("tmux is not installed, and it is the terminal of these tests")
@@ -36,13 +49,6 @@ func (s *scene) terminal() *terminal {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { p.end(pid) })
-	p.types("Good morning. " + scriptedmodel.Script(says("The oven is warm.")))
-	// While it starts, Pi leaves what was entered in its editor.
-	s.eventually("Pi answers", func() bool {
-		p.keys("Enter")
-		return s.model.Stats().Requests > 0
-	})
-	p.shows("The oven is warm.")
 	return p
 }
 
