@@ -109,7 +109,7 @@ func TestAtATerminalARequestThatIsNotSubmittedBringsTheEarlierStateBack(t *testi
 		return err == nil
 	})
 
-	p.switches("/plan on", true)
+	p.switches("/plan", true)
 	p.types(request)
 	p.keys("Enter")
 	p.shows("is on, as before")
