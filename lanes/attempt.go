@@ -12,10 +12,6 @@ import (
 	"pilothouse/lanes/proc"
 )
 
-// progressInterval bounds how often a lane reports: ten times a second,
-// however fast its child streams.
-const progressInterval = 100 * time.Millisecond
-
 // foreignToolGrace is how long pi may take to refuse a call of a tool that it was
 // not given; measured, it does so in the same breath.
 const foreignToolGrace = time.Second
@@ -32,8 +28,8 @@ type attempt struct {
 	traceparent string
 	trace       *attemptTrace
 	metrics     *Metrics
-	// report is called at most every progressInterval; warning is "" while the
-	// lane is well within its budget.
+	// report is called as often as reports lets it; warning is "" while the lane
+	// is well within its budget.
 	report func(progress pijson.Progress, warning string)
 
 	mu      sync.Mutex
@@ -45,7 +41,7 @@ type attempt struct {
 	stats   pijson.ReaderStats
 	cause   pijson.Cause // why we ended the child; the first cause wins
 	child   Child
-	flush   *time.Timer // pending progress report
+	reports reports
 	silence *time.Timer
 	drain   *time.Timer
 	foreign *time.Timer // runs while a tool outside the lane's list seems to run
@@ -206,12 +202,10 @@ func (a *attempt) take(event pijson.Event) (spent bool) {
 	case !over && wasOver:
 		a.drain.Stop() // the child went on working: a retry or a further turn
 	}
-	if a.flush == nil {
-		a.flush = time.AfterFunc(progressInterval, a.flushProgress)
-	}
 	if event.Kind == pijson.KindMessageEnd {
 		a.warning, spent = a.budget.check(a.fold.Progress())
 	}
+	a.reports.note(a.fold.Progress(), a.warning, a.flushProgress)
 	return spent
 }
 
@@ -246,7 +240,7 @@ func (a *attempt) flushProgress() {
 	a.mu.Lock()
 	progress, warning := a.fold.Progress(), a.warning
 	a.spool.flush()
-	a.flush = nil
+	a.reports.reported(progress, warning)
 	a.mu.Unlock()
 	a.report(progress, warning)
 }
@@ -268,11 +262,12 @@ func (a *attempt) watch(ctx context.Context) (stop func()) {
 		stopCancel()
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		for _, timer := range []*time.Timer{whole, a.silence, a.drain, a.flush, a.foreign} {
+		for _, timer := range []*time.Timer{whole, a.silence, a.drain, a.foreign} {
 			if timer != nil {
 				timer.Stop()
 			}
 		}
+		a.reports.stop()
 	}
 }
 

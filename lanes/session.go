@@ -73,7 +73,7 @@ type Session struct {
 	reason   string
 	stats    pijson.ReaderStats
 	warning  string
-	flush    *time.Timer // pending progress report
+	reports  reports
 	silence  *time.Timer
 	settle   *time.Timer
 	drain    *time.Timer
@@ -218,11 +218,12 @@ func (s *Session) run() {
 	exit := s.child.Wait()
 
 	s.mu.Lock()
-	for _, timer := range []*time.Timer{s.silence, s.settle, s.drain, s.deadline, s.flush} {
+	for _, timer := range []*time.Timer{s.silence, s.settle, s.drain, s.deadline} {
 		if timer != nil {
 			timer.Stop()
 		}
 	}
+	s.reports.stop()
 	s.over = true
 	s.leavePlace()
 	turn := s.takeTurn()
@@ -279,9 +280,6 @@ func (s *Session) take(event pijson.Event) {
 	if s.working {
 		s.silence.Reset(s.limits.Silence)
 	}
-	if s.flush == nil {
-		s.flush = time.AfterFunc(progressInterval, s.report)
-	}
 	spent, settled := false, false
 	var turn *Turn
 	switch event.Kind {
@@ -309,6 +307,7 @@ func (s *Session) take(event pijson.Event) {
 		settled = true
 	default:
 	}
+	s.reports.note(s.fold.Progress(), s.warning, s.report)
 	s.mu.Unlock()
 	if turn != nil {
 		s.hear(*turn)
@@ -359,9 +358,10 @@ func (s *Session) rest() {
 
 func (s *Session) report() {
 	s.mu.Lock()
-	progress := s.progress(Running, s.fold.Progress())
+	now := s.fold.Progress()
+	progress := s.progress(Running, now)
 	s.spool.flush()
-	s.flush = nil
+	s.reports.reported(now, s.warning)
 	s.mu.Unlock()
 	s.hear(progress)
 }

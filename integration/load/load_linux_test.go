@@ -83,16 +83,16 @@ func (c *call) check(t *testing.T, rounds int) {
 
 // wave is what one round of every run came to.
 type wave struct {
-	took             time.Duration   // from the first call to the last result
-	starting, beside roundTrips      // of hooks while the lanes start, and while all stream
-	queued           bool            // there were fewer places than lanes
-	waits            []time.Duration // of each run, the mean of its lanes until they had a place
-	held, after      int64           // memory of the daemon with all lanes at work, and when it rests
+	took                     time.Duration   // from the first call to the last result
+	starting, beside, ending roundTrips      // of hooks while the lanes start, while all stream, and while they end
+	queued                   bool            // there were fewer places than lanes
+	waits                    []time.Duration // of each run, the mean of its lanes until they had a place
+	held, after              int64           // memory of the daemon with all lanes at work, and when it rests
 }
 
 func (w wave) String() string {
-	return fmt.Sprintf("%.1f s; %s\nhooks while lanes start: %v\nhooks beside lanes that stream: %v\nmemory %d MiB with all lanes there, %d MiB at rest",
-		w.took.Seconds(), w.queue(), w.starting, w.beside, w.held>>20, w.after>>20)
+	return fmt.Sprintf("%.1f s; %s\nhooks while lanes start: %v\nhooks beside lanes that stream: %v\nhooks while lanes end: %v\nmemory %d MiB with all lanes there, %d MiB at rest",
+		w.took.Seconds(), w.queue(), w.starting, w.beside, w.ending, w.held>>20, w.after>>20)
 }
 
 // queue is how evenly the runs waited (Jain's index).
@@ -123,16 +123,19 @@ func load(t *testing.T, places int) {
 	for n := range connections {
 		connections[n] = g.client()
 	}
-	sessions := make([]supervisor.Session, *runs)
-	for n := range sessions {
-		sessions[n] = g.session(fmt.Sprintf("w%03d", n))
+	workspaces := make([]supervisor.Session, *runs)
+	for n := range workspaces {
+		workspaces[n] = g.session(fmt.Sprintf("w%03d", n))
 	}
 	t.Logf("%d lanes in %d places; the daemon begins with %d MiB", *runs*lanesPerRun, places, g.memory()>>20)
-	alone := g.ask(connections, sessions[0].Workdir)
-	alone.awaitAll()
-	t.Logf("hooks of %d sessions alone: %v", *clients, alone.stop())
+	asking := g.begin(*clients, workspaces[0].Workdir)
+	defer asking.end()
+	asking.awaitEach(1) // all of them are there
+	asking.taken()
+	asking.awaitEach(*hooks)
+	t.Logf("hooks of %d sessions alone: %v", *clients, asking.taken())
 	for n := range *waves {
-		t.Logf("wave %d: %v", n+1, g.wave(connections, sessions, places, n+1))
+		t.Logf("wave %d: %v", n+1, g.wave(connections, workspaces, asking, places, n+1))
 	}
 	all := *waves * *runs * lanesPerRun
 	if children, most := g.children(); children != all || most > places {
@@ -144,17 +147,17 @@ func load(t *testing.T, places int) {
 }
 
 // wave has every run do its n-th round.
-func (g *ground) wave(connections []*api.Client, sessions []supervisor.Session, places, n int) wave {
-	all := make([]*call, len(sessions))
-	for i, session := range sessions {
+func (g *ground) wave(connections []*api.Client, workspaces []supervisor.Session, asking *sessions, places, n int) wave {
+	all := make([]*call, len(workspaces))
+	for i, session := range workspaces {
 		all[i] = newCall(session, connections[i%len(connections)])
 	}
+	asking.taken()
 	began := time.Now()
 	var working sync.WaitGroup
 	for _, c := range all {
 		working.Go(func() { c.run(g.t.Context()) })
 	}
-	starting := g.ask(connections, sessions[0].Workdir)
 	g.await("the lanes to be at work or queued", func() bool {
 		listed, err := connections[0].Lanes(g.t.Context())
 		responding, queued := 0, 0
@@ -168,13 +171,12 @@ func (g *ground) wave(connections []*api.Client, sessions []supervisor.Session, 
 		}
 		return err == nil && responding == min(places, len(all)*lanesPerRun) && responding+queued == len(all)*lanesPerRun
 	})
-	w := wave{starting: starting.stop(), queued: places < len(all)*lanesPerRun}
-	beside := g.ask(connections, sessions[0].Workdir)
-	beside.awaitAll()
-	w.beside, w.held = beside.stop(), g.memory()
+	w := wave{starting: asking.taken(), queued: places < len(all)*lanesPerRun}
+	asking.awaitEach(*hooks)
+	w.beside, w.held = asking.taken(), g.memory()
 	g.release(len(all) * lanesPerRun)
 	working.Wait()
-	w.took, w.after = time.Since(began), g.memory()
+	w.took, w.ending, w.after = time.Since(began), asking.taken(), g.memory()
 	for _, c := range all {
 		c.check(g.t, n)
 		var sum time.Duration
