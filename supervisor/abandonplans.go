@@ -33,33 +33,14 @@ func abandonPlans(ctx context.Context, s *System, session Session, ui UI, _ json
 	return s.abandonAtWork(context.WithoutCancel(ctx), session, m)
 }
 
-// abandonAtWork gives up the run that a session works on. The session keeps a last
-// snapshot of an execution that ends with it.
+// abandonAtWork gives up the run that a session works on.
 func (s *System) abandonAtWork(ctx context.Context, session Session, m meantRun) (Reply, error) {
-	actions, err := s.stopAutoComplete(ctx, session, &m.dir, "run abandoned")
-	if err != nil {
-		return Reply{}, err
-	}
-	r, cp, release, err := s.executionOf(ctx, session)
-	if err != nil {
-		return Reply{}, err
-	}
-	if r != nil {
-		defer release()
-		written, reply := s.settle(ctx, session, r, cp, false)
-		if written == nil {
-			return reply, nil
-		}
-		cp = *written
-	}
-	if _, err := s.AbandonRun(ctx, session, m.run.RunID); err != nil {
-		return Reply{}, err
-	}
-	if r != nil {
-		actions = append(actions, r.snapshot(cp), entry(executionClearedEntry, map[string]string{"reason": "abandoned"}))
-	}
-	return Reply{Actions: append(actions,
-		Action{Kind: ActionStatus, Key: statusKey, Text: execution.IdleLine(m.run.RunID, string(store.StatusAbandoned), true)},
-		notice(LevelInfo, "Run "+m.run.RunID+" is abandoned."),
-	)}, nil
+	return s.leaveRun(ctx, session, m, "abandoned",
+		func() error { _, err := s.AbandonRun(ctx, session, m.run.RunID); return err },
+		func(*running, store.Checkpoint) []Action {
+			return []Action{
+				{Kind: ActionStatus, Key: statusKey, Text: execution.IdleLine(m.run.RunID, string(store.StatusAbandoned), true)},
+				notice(LevelInfo, "Run "+m.run.RunID+" is abandoned."),
+			}
+		})
 }

@@ -33,38 +33,20 @@ func stopPlans(ctx context.Context, s *System, session Session, ui UI, _ json.Ra
 	return s.stopAtWork(context.WithoutCancel(ctx), session, m)
 }
 
-// stopAtWork stops the run that a session works on, and its execution with it.
+// stopAtWork stops the run that a session works on.
 func (s *System) stopAtWork(ctx context.Context, session Session, m meantRun) (Reply, error) {
-	actions, err := s.stopAutoComplete(ctx, session, &m.dir, "run stopped")
-	if err != nil {
-		return Reply{}, err
-	}
-	r, cp, release, err := s.executionOf(ctx, session)
-	if err != nil {
-		return Reply{}, err
-	}
-	if r != nil {
-		defer release()
-		written, reply := s.settle(ctx, session, r, cp, false)
-		if written == nil {
-			return reply, nil
-		}
-		cp = *written
-	}
-	if _, err := s.StopRun(ctx, session, m.run.RunID, "stopped by the user"); err != nil {
-		return Reply{}, err
-	}
-	if r == nil {
-		return Reply{Actions: append(actions, notice(LevelInfo, "Run "+m.run.RunID+" is stopped."))}, nil
-	}
-	state := r.state(cp)
-	r.wait.Pause("stopped by the user")
-	return Reply{Actions: append(actions,
-		r.snapshot(cp),
-		entry(executionClearedEntry, map[string]string{"reason": "stopped"}),
-		sendMessage(Message{CustomType: "pi-plans-exec-stop", Display: true, Content: fmt.Sprintf(
-			"**pi-plans: stopped** `%s`; %d of %d checks have passed. Write access outside planning artifacts is over. /plans-execute takes the execution up again.",
-			r.planPath, len(state.Done()), len(r.plan.Checks))}),
-		r.idleStatus(store.StatusStopped),
-	)}, nil
+	return s.leaveRun(ctx, session, m, "stopped",
+		func() error { _, err := s.StopRun(ctx, session, m.run.RunID, "stopped by the user"); return err },
+		func(r *running, cp store.Checkpoint) []Action {
+			if r == nil {
+				return []Action{notice(LevelInfo, "Run "+m.run.RunID+" is stopped.")}
+			}
+			r.wait.Pause("stopped by the user")
+			return []Action{
+				sendMessage(Message{CustomType: "pi-plans-exec-stop", Display: true, Content: fmt.Sprintf(
+					"**pi-plans: stopped** `%s`; %d of %d checks have passed. Write access outside planning artifacts is over. /plans-execute takes the execution up again.",
+					r.planPath, len(r.state(cp).Done()), len(r.plan.Checks))}),
+				r.idleStatus(store.StatusStopped),
+			}
+		})
 }
