@@ -12,29 +12,29 @@ import (
 // sentence with the word in it, and printed no result.
 func (e ended) checkRefused(t *testing.T, code int, word string) {
 	t.Helper()
-	if e.code != code {
-		t.Errorf("ended with %d, want %d", e.code, code)
+	if e.Code != code {
+		t.Errorf("ended with %d, want %d", e.Code, code)
 	}
-	if e.stdout != "" {
-		t.Errorf("printed %q", e.stdout)
+	if e.Stdout != "" {
+		t.Errorf("printed %q", e.Stdout)
 	}
-	if lines := strings.Count(e.stderr, "\n"); lines != 1 || !strings.HasPrefix(e.stderr, "pilothouse: ") {
-		t.Errorf("stderr is no single sentence:\n%s", e.stderr)
+	if lines := strings.Count(e.Stderr, "\n"); lines != 1 || !strings.HasPrefix(e.Stderr, "pilothouse: ") {
+		t.Errorf("stderr is no single sentence:\n%s", e.Stderr)
 	}
-	if !strings.Contains(e.stderr, word) {
-		t.Errorf("stderr does not name %q:\n%s", word, e.stderr)
+	if !strings.Contains(e.Stderr, word) {
+		t.Errorf("stderr does not name %q:\n%s", word, e.Stderr)
 	}
 }
 
 func TestWrongWordsAreRefusedAndNothingIsTouched(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
-	path, empty := w.write("PLAN.md", plan), w.write("EMPTY.md", " \n\t\r\n")
-	blank := w.write("bin/empty", "")
+	path, empty := w.Write("PLAN.md", plan), w.Write("EMPTY.md", " \n\t\r\n")
+	blank := w.Write("bin/empty", "")
 	if err := os.Chmod(blank, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	notExecutable := w.write("bin/plain", "#!/bin/sh\n")
+	notExecutable := w.Write("bin/plain", "#!/bin/sh\n")
 	refine := func(args ...string) []string { return append([]string{"refine", path, "--model", "inherit"}, args...) }
 	for name, tt := range map[string]struct {
 		args []string
@@ -71,20 +71,20 @@ func TestWrongWordsAreRefusedAndNothingIsTouched(t *testing.T) {
 		"an action and an object":    {[]string{"plans", "show", "--json", "{}"}, 2, "not both"},
 		"pi is missing":              {refine("--pi", "/nowhere/pi"), 1, "/nowhere/pi does not exist"},
 		"pi is not on the PATH":      {refine("--pi", "pi-of-nobody"), 1, "pi-of-nobody"},
-		"pi is a directory":          {refine("--pi", w.dir), 1, "is a directory"},
+		"pi is a directory":          {refine("--pi", w.Dir), 1, "is a directory"},
 		"pi is not executable":       {refine("--pi", notExecutable), 1, "is not executable"},
 		"pi is an empty file":        {refine("--pi", blank), 1, "is an empty file"},
 		"pi is missing for refs":     {[]string{"analyze-refs", "--ref", "a=docs", "--model", "inherit", "--pi", "/nowhere/pi"}, 1, "/nowhere/pi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := tree(t, w.dir)
+			before := tree(t, w.Dir)
 			w.run(tt.args...).checkRefused(t, tt.code, tt.word)
-			if names := changed(before, tree(t, w.dir)); len(names) != 0 {
+			if names := changed(before, tree(t, w.Dir)); len(names) != 0 {
 				t.Errorf("these files changed: %v", names)
 			}
 		})
 	}
-	if got := w.model.Stats().Requests; got != 0 {
+	if got := w.Model.Stats().Requests; got != 0 {
 		t.Errorf("the model got %d requests", got)
 	}
 }
@@ -92,22 +92,22 @@ func TestWrongWordsAreRefusedAndNothingIsTouched(t *testing.T) {
 func TestAWorkspaceThatCannotBeUsedIsRefusedAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		prepare func(w *workspace) // may move w.dir
+		prepare func(w *workspace) // may move w.Dir
 		code    int
 		word    string
 	}{
-		"git is missing": {func(w *workspace) { w.setenv("PATH", filepath.Join(w.dir, "docs")) }, 1, "git"},
+		"git is missing": {func(w *workspace) { w.setenv("PATH", filepath.Join(w.Dir, "docs")) }, 1, "git"},
 		"a bare repository": {func(w *workspace) {
-			w.dir = filepath.Join(w.dir, "bare")
+			w.Dir = filepath.Join(w.Dir, "bare")
 			w.git("init", "--quiet", "--bare", ".")
 		}, 1, "bare"},
 		"a broken .git file": {func(w *workspace) {
-			w.dir = filepath.Join(w.dir, "clone")
-			w.write(".git", "gitdir: /nowhere\n")
+			w.Dir = filepath.Join(w.Dir, "clone")
+			w.Write(".git", "gitdir: /nowhere\n")
 		}, 1, "clone"},
 		"the home directory": {func(w *workspace) {
-			w.dir = homeOf(w.env)
-			if err := os.MkdirAll(w.dir, 0o755); err != nil {
+			w.Dir = homeOf(w.Env)
+			if err := os.MkdirAll(w.Dir, 0o755); err != nil {
 				w.t.Fatal(err)
 			}
 		}, 1, "home"},
@@ -116,8 +116,8 @@ func TestAWorkspaceThatCannotBeUsedIsRefusedAndLeftAlone(t *testing.T) {
 			t.Parallel()
 			w := newWorkspace(t)
 			tt.prepare(w)
-			w.write("PLAN.md", plan)
-			before := tree(t, w.dir)
+			w.Write("PLAN.md", plan)
+			before := tree(t, w.Dir)
 			for _, args := range [][]string{
 				{"refine", "PLAN.md", "--model", "inherit"},
 				{"analyze-refs", "--ref", "a=.", "--model", "inherit"},
@@ -126,7 +126,7 @@ func TestAWorkspaceThatCannotBeUsedIsRefusedAndLeftAlone(t *testing.T) {
 			} {
 				w.run(args...).checkRefused(t, tt.code, tt.word)
 			}
-			for _, name := range changed(before, tree(t, w.dir)) {
+			for _, name := range changed(before, tree(t, w.Dir)) {
 				if !strings.HasPrefix(name, ".local") { // the notes on children, in the home of every user
 					t.Errorf("%s changed", name)
 				}
@@ -138,7 +138,7 @@ func TestAWorkspaceThatCannotBeUsedIsRefusedAndLeftAlone(t *testing.T) {
 func TestAHomeThatCannotBeWrittenKeepsNobodyFromAReview(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Goal:", say(nothingFound)))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	w.setenv("HOME", os.DevNull)
 	w.must(0, "refine", path, "--model", "inherit")
 }
@@ -146,11 +146,11 @@ func TestAHomeThatCannotBeWrittenKeepsNobodyFromAReview(t *testing.T) {
 // git runs git in the workspace, whose directory is made first.
 func (w *workspace) git(args ...string) {
 	w.t.Helper()
-	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+	if err := os.MkdirAll(w.Dir, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
 	cmd := exec.Command("git", args...)
-	cmd.Dir, cmd.Env = w.dir, w.env
+	cmd.Dir, cmd.Env = w.Dir, w.Env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.t.Fatalf("git %v: %v\n%s", args, err, out)
 	}

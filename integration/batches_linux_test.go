@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
@@ -16,7 +15,7 @@ func TestSevenReferencesAreAnalysedInBatchesOfThree(t *testing.T) {
 	for i := range 7 {
 		rules = append(rules, readsItsOwn(fmt.Sprintf("r%d", i+1)))
 	}
-	w, heard := newListeningWorkspace(t, rules...)
+	w := newWorkspace(t, rules...)
 	args := []string{"analyze-refs", "--model", "sim/plain", "--json", "--context", "a bakery"}
 	for i := range 7 {
 		id := fmt.Sprintf("r%d", i+1)
@@ -26,8 +25,8 @@ func TestSevenReferencesAreAnalysedInBatchesOfThree(t *testing.T) {
 	j := w.start(args...)
 	working, waiting := w.most(j)
 	e := j.wait()
-	if e.code != 0 {
-		t.Fatalf("ended with %d: %s", e.code, e.stderr)
+	if e.Code != 0 {
+		t.Fatalf("ended with %d: %s", e.Code, e.Stderr)
 	}
 	r := e.round(t)
 	if r.Role != "ref-analyst" || len(r.Lanes) != 7 {
@@ -42,22 +41,22 @@ func TestSevenReferencesAreAnalysedInBatchesOfThree(t *testing.T) {
 			t.Errorf("lane %s answered %q", lane.LaneID, lane.Output)
 		}
 		// The tool found the file by its relative name, so the child worked there.
-		if secret := "the secret of " + lane.RefID; !strings.Contains(heard(), secret) {
+		if secret := "the secret of " + lane.RefID; !strings.Contains(w.Heard(), secret) {
 			t.Errorf("the model never saw %q", secret)
 		}
 	}
-	if open := w.model.Stats().MaxOpen; open > 3 {
+	if open := w.Model.Stats().MaxOpen; open > 3 {
 		t.Errorf("%d requests were open at once", open)
 	}
 	if working > 3 || working < 2 || waiting > 3 || waiting < 1 {
 		t.Errorf("%d children worked at once and %d waited for their tasks, want at most three, and some", working, waiting)
 	}
-	if left := piharness.Survivors(w.marker); len(left) != 0 {
+	if left := w.Survivors(); len(left) != 0 {
 		t.Errorf("processes survived: %v", left)
 	}
 	// A batch begins when the one before is over.
 	ends, starts := map[int]time.Time{}, map[int]time.Time{}
-	for _, request := range w.model.Requests() {
+	for _, request := range w.Model.Requests() {
 		for _, lane := range r.Lanes {
 			if !strings.Contains(request.User, "Reference id: "+lane.RefID+"\n") {
 				continue

@@ -36,7 +36,7 @@ func (w *workspace) untilStored() {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if len(files) == 1 && strings.Contains(readFile(w.t, files[0]), "__verification.md") {
+		if len(files) == 1 && strings.Contains(piharness.ReadFile(w.t, files[0]), "__verification.md") {
 			return
 		}
 		select {
@@ -50,7 +50,7 @@ func (w *workspace) untilStored() {
 // checkCancelled checks what a round that was ended by force leaves behind.
 func (w *workspace) checkCancelled(runID, roundID string) {
 	w.t.Helper()
-	if left := piharness.Survivors(w.marker); len(left) != 0 {
+	if left := w.Survivors(); len(left) != 0 {
 		w.t.Errorf("processes survived: %v", left)
 	}
 	for _, lane := range w.checkpoint(runID).ReviewRounds[0].Lanes {
@@ -77,9 +77,9 @@ func (w *workspace) checkCancelled(runID, roundID string) {
 // checkResumed resumes the round and checks that only what is missing runs.
 func (w *workspace) checkResumed(path, roundID string) {
 	w.t.Helper()
-	before := w.model.Stats().Requests
+	before := w.Model.Stats().Requests
 	r := w.must(0, "refine", path, "--resume-round", roundID, "--model", "sim/plain", "--json").round(w.t)
-	if got := w.model.Stats().Requests - before; got != 2 {
+	if got := w.Model.Stats().Requests - before; got != 2 {
 		w.t.Errorf("resuming took %d requests, want 2", got)
 	}
 	for _, lane := range r.Lanes {
@@ -100,20 +100,20 @@ func TestASignalEndsARoundInGoodOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkspace(t, streaming()...)
-			path := w.write("PLAN.md", plan)
+			path := w.Write("PLAN.md", plan)
 			j := w.start("refine", path, "--reviewers", "3", "--model", "sim/plain", "--json")
-			w.await(midStream)
+			w.Await(midStream)
 			w.untilStored()
-			j.signal(tt.signal)
+			j.Signal(tt.signal)
 			e := j.wait()
 
-			if e.code != tt.status {
-				t.Errorf("ended with %d, want %d", e.code, tt.status)
+			if e.Code != tt.status {
+				t.Errorf("ended with %d, want %d", e.Code, tt.status)
 			}
 			r := e.round(t)
 			want := "pilothouse: interrupted with 1 of 3 lanes complete; continue with `pilothouse refine " + path + " --resume-round " + r.RoundID + "`"
-			if e.last() != want {
-				t.Errorf("last line %q, want %q", e.last(), want)
+			if e.Last() != want {
+				t.Errorf("last line %q, want %q", e.Last(), want)
 			}
 			for _, lane := range r.Lanes {
 				if lane.LaneID == "verification" {
@@ -132,13 +132,14 @@ func TestASignalEndsARoundInGoodOrder(t *testing.T) {
 func TestClosingTheTerminalEndsARoundInGoodOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, streaming()...)
-	path := w.write("PLAN.md", plan)
-	cmd := w.command("refine", path, "--reviewers", "3", "--model", "sim/plain")
+	path := w.Write("PLAN.md", plan)
+	cmd := w.prepared("refine", path, "--reviewers", "3", "--model", "sim/plain").Cmd
+	cmd.Stdout, cmd.Stderr = nil, nil // the terminal
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var screen lockedBuffer
+	var screen piharness.Buffer
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -151,13 +152,13 @@ func TestClosingTheTerminalEndsARoundInGoodOrder(t *testing.T) {
 			}
 		}
 	}()
-	w.await(midStream)
+	w.Await(midStream)
 	w.untilStored()
 	if err := terminal.Close(); err != nil {
 		t.Fatal(err)
 	}
 	<-read
-	hung := time.AfterFunc(patience, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
+	hung := time.AfterFunc(piharness.Patience, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
 	_ = cmd.Wait()
 	hung.Stop()
 	if code := cmd.ProcessState.ExitCode(); code != 129 {
@@ -177,13 +178,13 @@ func TestClosingTheTerminalEndsARoundInGoodOrder(t *testing.T) {
 func TestAKillLeavesNoChildAndTheRoundCanBeResumed(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, streaming()...)
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	j := w.start("refine", path, "--reviewers", "3", "--model", "sim/plain", "--json")
-	w.await(midStream)
+	w.Await(midStream)
 	w.untilStored()
-	j.signal(os.Kill)
+	j.Signal(os.Kill)
 	j.wait()
-	w.await(func(s scriptedmodel.Stats) bool { return s.Open == 0 }) // the children are gone
+	w.Await(func(s scriptedmodel.Stats) bool { return s.Open == 0 }) // the children are gone
 	w.untilGone()
 	runID := w.runs()[0]
 	c := w.checkpoint(runID)
@@ -201,7 +202,7 @@ func TestAKillLeavesNoChildAndTheRoundCanBeResumed(t *testing.T) {
 // untilGone waits until no process of the workspace is left.
 func (w *workspace) untilGone() {
 	w.t.Helper()
-	for len(piharness.Survivors(w.marker)) > 0 {
+	for len(w.Survivors()) > 0 {
 		select {
 		case <-w.t.Context().Done():
 			w.t.Fatal("processes survived")

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pilothouse/integration/piharness"
 )
 
 // This file is a second, independent reading of the checkpoint's schema (spec:
@@ -219,7 +221,7 @@ func readCheckpoint(data []byte) (checkpointFile, error) {
 // checkpoint reads the checkpoint of a run.
 func (w *workspace) checkpoint(runID string) checkpointFile {
 	w.t.Helper()
-	data := readFile(w.t, w.runFile(runID, "checkpoint.json"))
+	data := piharness.ReadFile(w.t, w.runFile(runID, "checkpoint.json"))
 	checkTabs(w.t, "checkpoint.json", data)
 	c, err := readCheckpoint([]byte(data))
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"pilothouse/integration/piharness"
 )
 
 // broken are the ways in which a file on disk can be no document any more.
@@ -19,17 +21,17 @@ func TestABrokenConfigIsRefusedAndKept(t *testing.T) {
 			t.Parallel()
 			w := newWorkspace(t)
 			w.must(0, "plans", "init")
-			w.write("PLAN.md", plan)
+			w.Write("PLAN.md", plan)
 			config := filepath.Join(w.stateRoot(), "config.json")
-			writeFile(t, config, bytes)
-			before := tree(t, w.dir)
+			piharness.WriteFile(t, config, bytes)
+			before := tree(t, w.Dir)
 			for _, args := range [][]string{
 				{"refine", "PLAN.md", "--model", "inherit"}, {"analyze-refs", "--ref", "a=docs", "--model", "inherit"},
 				{"plans", "show"}, {"plans", "init"}, {"plans", "set-language", "--tag", "de", "--languageSource", "user"},
 			} {
 				w.run(args...).checkRefused(t, 1, config)
 			}
-			if names := changed(before, tree(t, w.dir)); len(names) != 0 {
+			if names := changed(before, tree(t, w.Dir)); len(names) != 0 {
 				t.Errorf("these files changed: %v", names)
 			}
 		})
@@ -39,17 +41,17 @@ func TestABrokenConfigIsRefusedAndKept(t *testing.T) {
 func TestABrokenCheckpointIsRefusedAndKeptAndHurtsNoOtherRun(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Goal:", say(nothingFound)))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	w.must(0, "plans", "start-run", "--topic", "One", "--skill", "x", "--requestText", "x")
 	run := w.runs()[0]
 	checkpoint := w.runFile(run, "checkpoint.json")
 	for name, bytes := range broken {
 		t.Run(name, func(t *testing.T) {
-			writeFile(t, checkpoint, bytes)
-			before := tree(t, w.dir)
+			piharness.WriteFile(t, checkpoint, bytes)
+			before := tree(t, w.Dir)
 			w.run("refine", path, "--run", run, "--model", "inherit").checkRefused(t, 1, checkpoint)
 			w.run("plans", "record-checkpoint", "--checkpoint", `{"transition":"plan-written","planPath":"PLAN.md"}`).checkRefused(t, 1, checkpoint)
-			for _, name := range changed(before, tree(t, w.dir)) {
+			for _, name := range changed(before, tree(t, w.Dir)) {
 				// The change of an owner leaves its trace in our own folder.
 				if !strings.Contains(name, "/pilothouse") {
 					t.Errorf("%s changed", name)
@@ -57,23 +59,23 @@ func TestABrokenCheckpointIsRefusedAndKeptAndHurtsNoOtherRun(t *testing.T) {
 			}
 		})
 	}
-	writeFile(t, checkpoint, broken["cut off"])
+	piharness.WriteFile(t, checkpoint, broken["cut off"])
 	r := w.must(0, "refine", path, "--model", "inherit", "--json").round(t)
 	if r.RunID == run {
 		t.Error("the round went to the broken run")
 	}
-	if got := readFile(t, checkpoint); got != broken["cut off"] {
+	if got := piharness.ReadFile(t, checkpoint); got != broken["cut off"] {
 		t.Errorf("the broken checkpoint became %q", got)
 	}
-	if e := w.must(0, "runs"); !strings.Contains(e.stdout, r.RunID) || !strings.Contains(e.stdout+e.stderr, run) {
-		t.Errorf("the list lacks a run:\n%s%s", e.stdout, e.stderr)
+	if e := w.must(0, "runs"); !strings.Contains(e.Stdout, r.RunID) || !strings.Contains(e.Stdout+e.Stderr, run) {
+		t.Errorf("the list lacks a run:\n%s%s", e.Stdout, e.Stderr)
 	}
 }
 
 func TestAStateDirectoryThatCannotBeWrittenIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	w.must(0, "plans", "init")
 	j := w.startUnprivileged(func() {
 		if err := filepath.WalkDir(w.stateRoot(), func(path string, entry os.DirEntry, err error) error {
@@ -93,14 +95,14 @@ func TestAStateDirectoryThatCannotBeWrittenIsRefused(t *testing.T) {
 			return err
 		})
 	})
-	before := tree(t, w.dir)
+	before := tree(t, w.Dir)
 	j.wait().checkRefused(t, 1, w.stateRoot())
-	for _, name := range changed(before, tree(t, w.dir)) {
+	for _, name := range changed(before, tree(t, w.Dir)) {
 		if strings.HasPrefix(name, ".git/") {
 			t.Errorf("%s changed", name)
 		}
 	}
-	if w.model.Stats().Requests != 0 {
+	if w.Model.Stats().Requests != 0 {
 		t.Error("the model was asked although nothing could be recorded")
 	}
 }

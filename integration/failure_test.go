@@ -18,7 +18,7 @@ func failsOnce(answer string) scriptedmodel.Step {
 func TestALaneThatFailsDoesNotTakeItsSiblingsWithItAndIsResumedAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on(correctnessLens, say(oneFinding)), on(orderingLens, failsOnce(nothingFound)), on(verificationLens, say(nothingFound)))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 
 	e := w.must(0, "refine", path, "--reviewers", "3", "--model", "sim/plain", "--json")
 	r := e.round(t)
@@ -30,11 +30,11 @@ func TestALaneThatFailsDoesNotTakeItsSiblingsWithItAndIsResumedAlone(t *testing.
 		t.Errorf("error %+v after %d attempts", failed.Error, failed.Attempts)
 	}
 	want := "pilothouse: 2 of 3 lanes complete; continue with `pilothouse refine " + path + " --resume-round " + r.RoundID + "`"
-	if e.last() != want {
-		t.Errorf("last line %q, want %q", e.last(), want)
+	if e.Last() != want {
+		t.Errorf("last line %q, want %q", e.Last(), want)
 	}
-	if line := "pilothouse: lane ordering failed: the provider refused the credentials"; !strings.Contains(e.stderr, line) {
-		t.Errorf("stderr lacks %q:\n%s", line, e.stderr)
+	if line := "pilothouse: lane ordering failed: the provider refused the credentials"; !strings.Contains(e.Stderr, line) {
+		t.Errorf("stderr lacks %q:\n%s", line, e.Stderr)
 	}
 	lanes := map[string]string{}
 	for _, lane := range w.checkpoint(r.RunID).ReviewRounds[0].Lanes {
@@ -43,13 +43,13 @@ func TestALaneThatFailsDoesNotTakeItsSiblingsWithItAndIsResumedAlone(t *testing.
 	if diff := cmp.Diff(map[string]string{"correctness": "complete", "ordering": "failed", "verification": "complete"}, lanes); diff != "" {
 		t.Errorf("lanes of the checkpoint (-want +got):\n%s", diff)
 	}
-	if got := w.model.Stats().Requests; got != 3 {
+	if got := w.Model.Stats().Requests; got != 3 {
 		t.Errorf("the model got %d requests, want 3: a refused key is not tried again", got)
 	}
 
 	e = w.must(0, "refine", path, "--resume-round", r.RoundID, "--model", "sim/plain", "--json")
 	resumed := e.round(t)
-	if got := w.model.Stats().Requests; got != 4 {
+	if got := w.Model.Stats().Requests; got != 4 {
 		t.Errorf("the model got %d requests, want 4: only the failed lane runs again", got)
 	}
 	if resumed.RoundID != r.RoundID || resumed.RunID != r.RunID {
@@ -66,8 +66,8 @@ func TestALaneThatFailsDoesNotTakeItsSiblingsWithItAndIsResumedAlone(t *testing.
 	if got := resumed.lane(t, "ordering").Output; got != nothingFound {
 		t.Errorf("ordering answered %q", got)
 	}
-	if strings.Contains(e.stderr, "lanes complete") {
-		t.Errorf("a complete round complains:\n%s", e.stderr)
+	if strings.Contains(e.Stderr, "lanes complete") {
+		t.Errorf("a complete round complains:\n%s", e.Stderr)
 	}
 	for _, lane := range w.checkpoint(r.RunID).ReviewRounds[0].Lanes {
 		if lane.Status != "complete" {
@@ -83,31 +83,31 @@ func TestALaneThatFailsDoesNotTakeItsSiblingsWithItAndIsResumedAlone(t *testing.
 func TestWhenEveryLaneFailsTheRoundFails(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Goal:", scriptedmodel.Step{Status: 401, Message: "no such key"}))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	e := w.must(1, "refine", path, "--reviewers", "2", "--model", "sim/plain", "--json")
 	for _, lane := range e.round(t).Lanes {
 		if lane.Status != "failed" || lane.Error.Class != "auth" || lane.Output != "" {
 			t.Errorf("lane %+v, error %+v", lane, lane.Error)
 		}
 	}
-	if !strings.HasPrefix(e.last(), "pilothouse: 0 of 2 lanes complete; continue with ") {
-		t.Errorf("last line %q", e.last())
+	if !strings.HasPrefix(e.Last(), "pilothouse: 0 of 2 lanes complete; continue with ") {
+		t.Errorf("last line %q", e.Last())
 	}
 }
 
 func TestAProviderThatPiDoesNotKnowFailsTheLaneWithThatReason(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	e := w.must(1, "refine", path, "--model", "nowhere/plain", "--json")
 	lane := e.round(t).Lanes[0]
 	if lane.Error.Class != "model_unknown" || !strings.Contains(lane.Error.Message, "nowhere") || lane.Attempts != 1 {
 		t.Errorf("error %+v after %d attempts", lane.Error, lane.Attempts)
 	}
-	if !strings.Contains(e.stderr, "nowhere") {
-		t.Errorf("stderr does not name the provider:\n%s", e.stderr)
+	if !strings.Contains(e.Stderr, "nowhere") {
+		t.Errorf("stderr does not name the provider:\n%s", e.Stderr)
 	}
-	if w.model.Stats().Requests != 0 {
+	if w.Model.Stats().Requests != 0 {
 		t.Error("the model was asked")
 	}
 }

@@ -12,49 +12,27 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pilothouse/integration/piharness"
 )
 
-const newConfig = `{
-	"schema": 1,
-	"language": {
-		"tag": null,
-		"source": "unset",
-		"updated_at": null
-	},
-	"reviewer": {
-		"mode": "delegated-subagent",
-		"model_selector": null,
-		"name_prefix": "pi-plans-reviewer",
-		"confirmed_at": null
-	},
-	"criticizer": {
-		"mode": "delegated-subagent",
-		"model_selector": null,
-		"name_prefix": "pi-plans-criticizer",
-		"confirmed_at": null
-	},
-	"artifact_root": "./docs/pi-plans",
-	"artifact_root_source": "unset",
-	"artifact_root_updated_at": null,
-	"refs_root": null,
-	"refs_root_source": "unset",
-	"refs_root_updated_at": null,
-	"graph_enabled": null,
-	"graph_enabled_updated_at": null
+// newConfig is a configuration as it begins.
+func newConfig(t *testing.T) string {
+	t.Helper()
+	return piharness.ReadFile(t, "../store/testdata/config.new.json")
 }
-`
 
 func TestARoundLeavesTheFilesThatTheSpecDescribes(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, reviewers()...)
-	path := w.write("PLAN_v2.md", plan)
+	path := w.Write("PLAN_v2.md", plan)
 	r := w.must(0, "refine", path, "--reviewers", "3", "--model", "sim/plain", "--json").round(t)
 
-	if diff := cmp.Diff(newConfig, readFile(t, filepath.Join(w.stateRoot(), "config.json"))); diff != "" {
+	if diff := cmp.Diff(newConfig(t), piharness.ReadFile(t, filepath.Join(w.stateRoot(), "config.json"))); diff != "" {
 		t.Errorf("config.json (-want +got):\n%s", diff)
 	}
 
-	text := readFile(t, w.runFile(r.RunID, "run.json"))
+	text := piharness.ReadFile(t, w.runFile(r.RunID, "run.json"))
 	checkTabs(t, "run.json", text)
 	if diff := cmp.Diff([]string{
 		"schema", "run_id", "skill", "topic", "request_text", "workdir", "artifact_dir", "language_tag", "status", "created_at", "updated_at",
@@ -66,20 +44,20 @@ func TestARoundLeavesTheFilesThatTheSpecDescribes(t *testing.T) {
 		t.Fatal(err)
 	}
 	artifacts, _ := run["artifact_dir"].(string)
-	if day, found := strings.CutSuffix(artifacts, "-bake-more-bread"); !found || filepath.Dir(artifacts) != filepath.Join(w.dir, "docs", "pi-plans") {
+	if day, found := strings.CutSuffix(artifacts, "-bake-more-bread"); !found || filepath.Dir(artifacts) != filepath.Join(w.Dir, "docs", "pi-plans") {
 		t.Errorf("artifact directory %s", artifacts)
 	} else if _, err := time.Parse(time.DateOnly, filepath.Base(day)); err != nil {
 		t.Error(err)
 	}
 	for key, want := range map[string]any{
-		"schema": 1.0, "run_id": r.RunID, "skill": "refine", "topic": "bake-more-bread", "workdir": w.dir, "language_tag": nil, "status": "planning",
+		"schema": 1.0, "run_id": r.RunID, "skill": "refine", "topic": "bake-more-bread", "workdir": w.Dir, "language_tag": nil, "status": "planning",
 	} {
 		if run[key] != want {
 			t.Errorf("run.json: %s is %v, want %v", key, run[key], want)
 		}
 	}
 
-	active := readFile(t, filepath.Join(w.stateRoot(), "active.json"))
+	active := piharness.ReadFile(t, filepath.Join(w.stateRoot(), "active.json"))
 	checkTabs(t, "active.json", active)
 	if diff := cmp.Diff([]string{"run_id", "run_dir", "artifact_dir"}, keysOf(t, active)); diff != "" {
 		t.Errorf("keys of active.json (-want +got):\n%s", diff)
@@ -112,11 +90,11 @@ func TestARoundLeavesTheFilesThatTheSpecDescribes(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(names))); diff != "" {
 		t.Errorf("subagents (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"role", "name", "model", "recorded_at"}, keysOf(t, firstLine(readFile(t, w.runFile(r.RunID, "subagents.jsonl"))))); diff != "" {
+	if diff := cmp.Diff([]string{"role", "name", "model", "recorded_at"}, keysOf(t, firstLine(piharness.ReadFile(t, w.runFile(r.RunID, "subagents.jsonl"))))); diff != "" {
 		t.Errorf("keys of a subagent (-want +got):\n%s", diff)
 	}
 	for _, empty := range []string{"decisions.jsonl", "refs.jsonl"} {
-		if text := readFile(t, w.runFile(r.RunID, empty)); text != "" {
+		if text := piharness.ReadFile(t, w.runFile(r.RunID, empty)); text != "" {
 			t.Errorf("%s holds %q", empty, text)
 		}
 	}
@@ -139,7 +117,7 @@ func TestARoundLeavesTheFilesThatTheSpecDescribes(t *testing.T) {
 		if lane.Status != "complete" || lane.ResultFile != file || lane.CompletedAt == "" {
 			t.Errorf("lane %+v", lane)
 		}
-		if got := readFile(t, w.runFile(r.RunID, file)); got != r.lane(t, lane.LaneID).Output {
+		if got := piharness.ReadFile(t, w.runFile(r.RunID, file)); got != r.lane(t, lane.LaneID).Output {
 			t.Errorf("%s holds %q", file, got)
 		}
 	}
@@ -160,7 +138,7 @@ func firstLine(text string) string {
 func TestACheckpointIsValidAtEveryMomentAndItsRevisionNeverFalls(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, reviewers()...)
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	first := w.must(0, "refine", path, "--model", "sim/plain", "--json").round(t)
 	file, owner := w.runFile(first.RunID, "checkpoint.json"), w.runFile(first.RunID, "owner.json")
 	before := w.checkpoint(first.RunID)

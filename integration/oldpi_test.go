@@ -13,7 +13,7 @@ import (
 func TestTheOldGenerationOfPiReviewsAndCriticises(t *testing.T) {
 	t.Parallel()
 	w := newWorkspaceWith(t, piharness.OldPi(t), append(reviewers(), on("Task: criticize", say(criticism)))...)
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	r := w.must(0, "refine", path, "--reviewers", "3", "--model", "sim/plain", "--json").round(t)
 	for id, want := range map[string]string{"correctness": oneFinding, "ordering": nothingFound, "verification": oneFinding} {
 		lane := r.lane(t, id)
@@ -21,7 +21,7 @@ func TestTheOldGenerationOfPiReviewsAndCriticises(t *testing.T) {
 			t.Errorf("lane %+v", lane)
 		}
 	}
-	for _, request := range w.model.Requests() {
+	for _, request := range w.Model.Requests() {
 		if diff := cmp.Diff([]string{"read", "grep", "find", "ls"}, request.Tools); diff != "" {
 			t.Errorf("tools (-want +got):\n%s", diff)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
@@ -31,7 +32,7 @@ func ownerRecord(t *testing.T, pid int, pidStart string) string {
 func TestARunOfALivingProcessIsRefusedAndOneOfADeadProcessIsTakenOver(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Goal:", say(nothingFound)))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	w.must(0, "plans", "start-run", "--topic", "One", "--skill", "x", "--requestText", "x")
 	run := w.runs()[0]
 	owner := w.runFile(run, "owner.json")
@@ -49,8 +50,8 @@ func TestARunOfALivingProcessIsRefusedAndOneOfADeadProcessIsTakenOver(t *testing
 		t.Fatal(err)
 	}
 	record := ownerRecord(t, other.Process.Pid, strings.TrimSpace(string(started)))
-	writeFile(t, owner, record)
-	checkpoint := readFile(t, w.runFile(run, "checkpoint.json"))
+	piharness.WriteFile(t, owner, record)
+	checkpoint := piharness.ReadFile(t, w.runFile(run, "checkpoint.json"))
 	for _, args := range [][]string{
 		{"refine", path, "--run", run, "--model", "inherit"},
 		{"plans", "set-status", "--runId", run, "--status", "stopped"},
@@ -58,14 +59,14 @@ func TestARunOfALivingProcessIsRefusedAndOneOfADeadProcessIsTakenOver(t *testing
 	} {
 		e := w.run(args...)
 		e.checkRefused(t, 4, fmt.Sprintf("process %d", other.Process.Pid))
-		if !strings.Contains(e.stderr, "session-of-a-friend") {
-			t.Errorf("stderr does not name the session:\n%s", e.stderr)
+		if !strings.Contains(e.Stderr, "session-of-a-friend") {
+			t.Errorf("stderr does not name the session:\n%s", e.Stderr)
 		}
 	}
-	if readFile(t, owner) != record || readFile(t, w.runFile(run, "checkpoint.json")) != checkpoint {
+	if piharness.ReadFile(t, owner) != record || piharness.ReadFile(t, w.runFile(run, "checkpoint.json")) != checkpoint {
 		t.Error("a refused command changed the run")
 	}
-	if w.model.Stats().Requests != 0 {
+	if w.Model.Stats().Requests != 0 {
 		t.Error("a refused command asked the model")
 	}
 
@@ -90,17 +91,17 @@ func TestOfTwoRoundsOnOneRunTheSecondIsRefused(t *testing.T) {
 	t.Parallel()
 	slow := scriptedmodel.Step{Text: nothingFound, Chunks: 4, DelayMs: 2000} // long enough for a second process to start and to be refused
 	w := newWorkspace(t, on("Goal:", slow))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	started := w.plans("start-run", "--topic", "x", "--skill", "x", "--requestText", "x")
 	run, _ := started["run"].(map[string]any)
 	id, _ := run["run_id"].(string)
 
 	j := w.start("refine", path, "--run", id, "--model", "sim/plain", "--json")
-	w.await(func(s scriptedmodel.Stats) bool { return s.Open == 1 })
+	w.Await(func(s scriptedmodel.Stats) bool { return s.Open == 1 })
 	w.run("refine", path, "--model", "sim/plain").checkRefused(t, 4, id)
 	e := j.wait()
-	if e.code != 0 {
-		t.Fatalf("the first round ended with %d: %s", e.code, e.stderr)
+	if e.Code != 0 {
+		t.Fatalf("the first round ended with %d: %s", e.Code, e.Stderr)
 	}
 	if r := e.round(t); r.RunID != id || r.Lanes[0].Status != "complete" {
 		t.Errorf("round %+v", r)
@@ -116,7 +117,7 @@ func TestOfTwoRoundsOnOneRunTheSecondIsRefused(t *testing.T) {
 func TestTwoRoundsThatStartTogetherDamageNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Goal:", scriptedmodel.Step{Text: nothingFound, BeforeMs: 1500}))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	first := w.must(0, "refine", path, "--model", "sim/plain", "--json").round(t)
 	var ends [2]ended
 	var both sync.WaitGroup
@@ -126,13 +127,13 @@ func TestTwoRoundsThatStartTogetherDamageNothing(t *testing.T) {
 	both.Wait()
 	won := 0
 	for _, e := range ends {
-		switch e.code {
+		switch e.Code {
 		case 0:
 			won++
 		case 4:
 			e.checkRefused(t, 4, first.RunID)
 		default:
-			t.Errorf("ended with %d: %s", e.code, e.stderr)
+			t.Errorf("ended with %d: %s", e.Code, e.Stderr)
 		}
 	}
 	if got := len(w.checkpoint(first.RunID).ReviewRounds); won == 0 || got != 1+won {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pilothouse/integration/piharness"
 )
 
 // plans does one action and returns its result object.
@@ -15,15 +17,15 @@ func (w *workspace) plans(args ...string) map[string]any {
 	w.t.Helper()
 	e := w.must(0, append([]string{"plans"}, args...)...)
 	var result map[string]any
-	if err := json.Unmarshal([]byte(e.stdout), &result); err != nil {
-		w.t.Fatalf("plans %v printed no object: %v\n%s", args, err, e.stdout)
+	if err := json.Unmarshal([]byte(e.Stdout), &result); err != nil {
+		w.t.Fatalf("plans %v printed no object: %v\n%s", args, err, e.Stdout)
 	}
 	return result
 }
 
 func (w *workspace) config() map[string]any {
 	w.t.Helper()
-	text := readFile(w.t, filepath.Join(w.stateRoot(), "config.json"))
+	text := piharness.ReadFile(w.t, filepath.Join(w.stateRoot(), "config.json"))
 	checkTabs(w.t, "config.json", text)
 	var config map[string]any
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
@@ -35,8 +37,8 @@ func (w *workspace) config() map[string]any {
 func TestTheSettingsOfAWorkspaceAreShownAndSet(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
-	if e := w.run("plans", "show"); e.code != 1 || !strings.Contains(e.stderr, "no pi-plans state found") || strings.Count(e.stderr, "\n") != 1 {
-		t.Errorf("show without state ended with %d: %s", e.code, e.stderr)
+	if e := w.run("plans", "show"); e.Code != 1 || !strings.Contains(e.Stderr, "no pi-plans state found") || strings.Count(e.Stderr, "\n") != 1 {
+		t.Errorf("show without state ended with %d: %s", e.Code, e.Stderr)
 	}
 	if _, err := os.Stat(w.stateRoot()); !os.IsNotExist(err) {
 		t.Errorf("show made the state root: %v", err)
@@ -47,7 +49,7 @@ func TestTheSettingsOfAWorkspaceAreShownAndSet(t *testing.T) {
 	if result["stateRoot"] != w.stateRoot() || result["hint"] == nil {
 		t.Errorf("init answered %v", result)
 	}
-	if diff := cmp.Diff(newConfig, readFile(t, filepath.Join(w.stateRoot(), "config.json"))); diff != "" {
+	if diff := cmp.Diff(newConfig(t), piharness.ReadFile(t, filepath.Join(w.stateRoot(), "config.json"))); diff != "" {
 		t.Errorf("config.json (-want +got):\n%s", diff)
 	}
 
@@ -119,7 +121,7 @@ func TestARunIsStartedAndItsLedgersAreWritten(t *testing.T) {
 	if run["run_id"] != id || run["topic"] != "mehr-brot-bitte" || run["skill"] != "plan-small" || run["request_text"] != "Backe <mehr> & \u2028" || run["language_tag"] != "de" || run["status"] != "planning" {
 		t.Errorf("run %v", run)
 	}
-	if text := readFile(t, w.runFile(id, "run.json")); !strings.Contains(text, "<mehr> &") {
+	if text := piharness.ReadFile(t, w.runFile(id, "run.json")); !strings.Contains(text, "<mehr> &") {
 		t.Errorf("run.json escapes what the other program does not:\n%s", text)
 	}
 	if c := w.checkpoint(id); c.Revision != 1 || c.Generation != 1 || c.Plan != nil {
@@ -142,7 +144,7 @@ func TestARunIsStartedAndItsLedgersAreWritten(t *testing.T) {
 			[]string{"record-subagent", "--runId", id, "--subagent", `{"role":"reviewer","name":"x","model":"sim/plain","sessionDir":"/s"}`}},
 	} {
 		entry := w.plans(tt.args...)
-		text := readFile(t, w.runFile(id, tt.ledger))
+		text := piharness.ReadFile(t, w.runFile(id, tt.ledger))
 		if got := strings.Join(keysOf(t, text), " "); got != tt.keys {
 			t.Errorf("%s: keys %s, want %s", tt.ledger, got, tt.keys)
 		}
@@ -154,7 +156,7 @@ func TestARunIsStartedAndItsLedgersAreWritten(t *testing.T) {
 	if got := w.plans("set-status", "--runId", id, "--status", "stopped"); got["status"] != "stopped" {
 		t.Errorf("set-status answered %v", got)
 	}
-	w.write("PLAN_v3.md", plan)
+	w.Write("PLAN_v3.md", plan)
 	got := w.plans("record-checkpoint", "--checkpoint", `{"transition":"plan-written","planPath":"@PLAN_v3.md"}`)
 	if c := w.checkpoint(id); c.Revision != 2 || c.Plan == nil || c.Plan.Version != 3 || got["revision"] != 2.0 {
 		t.Errorf("checkpoint %+v, answer %v", c, got)
@@ -206,22 +208,22 @@ func TestActionsWithWrongParametersAreRefused(t *testing.T) {
 func TestWhatANewerProgramWroteSurvives(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Goal:", say(nothingFound)))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	w.plans("start-run", "--topic", "x", "--skill", "x", "--requestText", "x")
 	id := w.runs()[0]
 	insert := func(file, before, text string) {
-		content := readFile(t, file)
+		content := piharness.ReadFile(t, file)
 		if !strings.Contains(content, before) {
 			t.Fatalf("%s lacks %s", file, before)
 		}
-		writeFile(t, file, strings.Replace(content, before, text+before, 1))
+		piharness.WriteFile(t, file, strings.Replace(content, before, text+before, 1))
 	}
 	config := filepath.Join(w.stateRoot(), "config.json")
 	insert(config, "\"artifact_root\"", "\"future\": {\n\t\t\"b\": 1.50,\n\t\t\"a\": [1, 2]\n\t},\n\t")
 	insert(config, "\"name_prefix\": \"pi-plans-reviewer\"", "\"thinking_level\": \"high\",\n\t\t")
 	insert(w.runFile(id, "run.json"), "\"status\"", "\"notices\": [],\n\t")
 	insert(w.runFile(id, "checkpoint.json"), "\"reviewRounds\"", "\"pendingQuestions\": [],\n\t")
-	writeFile(t, w.runFile(id, "decisions.jsonl"), "{\"question\":\"q\",\"answer\":\"a\",\"future\":1}\n{\"cut off")
+	piharness.WriteFile(t, w.runFile(id, "decisions.jsonl"), "{\"question\":\"q\",\"answer\":\"a\",\"future\":1}\n{\"cut off")
 
 	w.plans("set-language", "--tag", "de", "--languageSource", "user")
 	w.plans("set-status", "--runId", id, "--status", "accepted")
@@ -234,14 +236,14 @@ func TestWhatANewerProgramWroteSurvives(t *testing.T) {
 		w.runFile(id, "checkpoint.json"): {"\"pendingQuestions\": [],\n\t\"reviewRounds\": [\n", "\"status\": \"complete\""},
 		w.runFile(id, "decisions.jsonl"): {"{\"question\":\"q\",\"answer\":\"a\",\"future\":1}\n", "\"answer\":\"yes\""},
 	} {
-		content := readFile(t, file)
+		content := piharness.ReadFile(t, file)
 		for _, part := range parts {
 			if !strings.Contains(content, part) {
 				t.Errorf("%s lacks %q:\n%s", filepath.Base(file), part, content)
 			}
 		}
 	}
-	if text := readFile(t, w.runFile(id, "decisions.jsonl")); !strings.HasSuffix(text, "\"}\n") || strings.Contains(text, "cut off{") {
+	if text := piharness.ReadFile(t, w.runFile(id, "decisions.jsonl")); !strings.HasSuffix(text, "\"}\n") || strings.Contains(text, "cut off{") {
 		t.Errorf("the torn line of the ledger was written on:\n%s", text)
 	}
 }
@@ -249,14 +251,14 @@ func TestWhatANewerProgramWroteSurvives(t *testing.T) {
 func TestARoundWithoutAnAnswerToTheModelQuestionIsRefusedAndSaysWhatToAsk(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Goal:", say(nothingFound)))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	w.run("refine", path).checkRefused(t, 3, "plans set-role --role reviewer --confirmed true")
 	if runs := w.runs(); len(runs) != 0 {
 		t.Errorf("a refused round started %v", runs)
 	}
 	w.plans("set-role", "--role", "reviewer", "--confirmed", "true", "--modelSelector", "sim/think")
 	w.must(0, "refine", path)
-	if got := w.model.Requests()[0].Model; got != "think" {
+	if got := w.Model.Requests()[0].Model; got != "think" {
 		t.Errorf("the lane ran with %s", got)
 	}
 	w.plans("set-role", "--role", "reviewer", "--mode", "current-session")

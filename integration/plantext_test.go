@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"pilothouse/integration/piharness"
 )
 
 func TestThePlanReachesTheModelByteForByte(t *testing.T) {
@@ -31,9 +33,9 @@ func TestThePlanReachesTheModelByteForByte(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkspace(t, on("Goal:", say(nothingFound)))
-			path := w.write("PLAN.md", text)
+			path := w.Write("PLAN.md", text)
 			r := w.must(0, "refine", path, "--model", "sim/plain", "--json").round(t)
-			requests := w.model.Requests()
+			requests := w.Model.Requests()
 			if len(requests) != 1 {
 				t.Fatalf("the model got %d requests", len(requests))
 			}
@@ -44,7 +46,7 @@ func TestThePlanReachesTheModelByteForByte(t *testing.T) {
 			if c := w.checkpoint(r.RunID); c.Plan.SHA256 != hex.EncodeToString(sum[:]) || c.ReviewRounds[0].PlanSHA256 != c.Plan.SHA256 {
 				t.Errorf("the recorded digest is not that of the plan: %+v", c.Plan)
 			}
-			if readFile(t, path) != text {
+			if piharness.ReadFile(t, path) != text {
 				t.Error("the plan file was changed")
 			}
 		})
@@ -56,9 +58,9 @@ func TestThePlanReachesTheModelByteForByte(t *testing.T) {
 func TestAPlanThatIsNoUTF8ReachesTheModelAsFarAsItCan(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Goal:", say(nothingFound)))
-	path := w.write("PLAN.md", "# Title\nbefore\xffafter\nlatin \xe9 end\n")
+	path := w.Write("PLAN.md", "# Title\nbefore\xffafter\nlatin \xe9 end\n")
 	w.must(0, "refine", path, "--model", "sim/plain")
-	if got := w.model.Requests()[0].User; !strings.Contains(got, "# Title\nbefore\ufffdafter\nlatin \ufffd end\n") {
+	if got := w.Model.Requests()[0].User; !strings.Contains(got, "# Title\nbefore\ufffdafter\nlatin \ufffd end\n") {
 		t.Errorf("the task is\n%q", got)
 	}
 }

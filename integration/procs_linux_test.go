@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"pilothouse/integration/piharness"
 )
 
 // child is what the kernel tells of the first process of a child.
@@ -21,7 +19,7 @@ type child struct {
 // share the marker of their lane.
 func (w *workspace) children() map[string]child {
 	lanes := map[string]child{}
-	for _, pid := range piharness.Survivors(w.marker) {
+	for _, pid := range w.Survivors() {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err != nil {
 			continue // ended in between
@@ -60,7 +58,7 @@ func (w *workspace) look(j *job) sighting {
 
 // held adds what the files are that the job has open.
 func (w *workspace) held(j *job, files map[string]bool) {
-	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", j.cmd.Process.Pid)) // the pattern is well-formed
+	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", j.Cmd.Process.Pid)) // the pattern is well-formed
 	for _, link := range links {
 		if file, err := os.Readlink(link); err == nil {
 			files[file] = true
@@ -73,7 +71,7 @@ func (w *workspace) held(j *job, files map[string]bool) {
 // takes time: only who is seen in two of them was there at the moment between.
 func (w *workspace) most(j *job) (working, waiting int) {
 	var before sighting
-	for alive(j.cmd.Process.Pid) {
+	for alive(j.Cmd.Process.Pid) {
 		now := w.look(j)
 		working = max(working, inBoth(before.working, now.working))
 		waiting = max(waiting, inBoth(before.waiting, now.waiting))
@@ -96,13 +94,13 @@ func inBoth(a, b map[string]child) (n int) {
 // of a batch work, and returns them.
 func (w *workspace) untilSpares(j *job, n int) map[string]child {
 	w.t.Helper()
-	for alive(j.cmd.Process.Pid) {
+	for alive(j.Cmd.Process.Pid) {
 		if now := w.look(j); len(now.waiting) == n && len(now.working) == 3 {
 			return now.waiting
 		}
 		time.Sleep(5 * time.Millisecond) // leaves the processor to what is watched
 	}
-	w.t.Fatalf("the job ended before %d children were started ahead of their tasks: %s", n, j.wait().stderr)
+	w.t.Fatalf("the job ended before %d children were started ahead of their tasks: %s", n, j.wait().Stderr)
 	return nil
 }
 
@@ -119,7 +117,7 @@ func alive(pid int) bool {
 // commandLines are the command lines of all processes of the workspace.
 func (w *workspace) commandLines() []string {
 	var lines []string
-	for _, pid := range piharness.Survivors(w.marker) {
+	for _, pid := range w.Survivors() {
 		if line, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "cmdline")); err == nil {
 			lines = append(lines, strings.ReplaceAll(string(line), "\x00", " "))
 		}

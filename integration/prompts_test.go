@@ -12,7 +12,7 @@ import (
 func TestACriticizerAsksItsQuestions(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Task: criticize one plan", call("read", map[string]any{"path": "docs/decision.md"}), say(criticism)))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	r := w.must(0, "refine", path, "--role", "criticizer", "--model", "inherit", "--json").round(t)
 
 	if r.Role != "criticizer" || r.Model != nil || len(r.Lanes) != 1 {
@@ -46,13 +46,13 @@ func TestWhatALaneIsToldReachesTheModel(t *testing.T) {
 		t.Run(tt.role, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkspace(t)
-			path := w.write("PLAN.md", plan)
+			path := w.Write("PLAN.md", plan)
 			args := append([]string{"refine", path, "--model", "sim/plain", "--focus", "is one oven enough", "--context", "a small bakery"}, tt.args...)
 			w.must(0, args...)
 
 			prompt := rolePrompt(t, tt.role)
 			lensed := false
-			for _, request := range w.model.Requests() {
+			for _, request := range w.Model.Requests() {
 				if !strings.Contains(request.System, prompt) {
 					t.Errorf("the system text lacks the role prompt:\n%s", request.System)
 				}
@@ -69,8 +69,8 @@ func TestWhatALaneIsToldReachesTheModel(t *testing.T) {
 					t.Errorf("tools (-want +got):\n%s", diff)
 				}
 			}
-			if !lensed || w.model.Stats().Requests == 0 {
-				t.Errorf("of %d requests none has the lens %q", w.model.Stats().Requests, tt.lens)
+			if !lensed || w.Model.Stats().Requests == 0 {
+				t.Errorf("of %d requests none has the lens %q", w.Model.Stats().Requests, tt.lens)
 			}
 		})
 	}
@@ -97,13 +97,13 @@ func rolePrompt(t *testing.T, role string) string {
 func TestAToolThatALaneWasNotGivenDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Goal:", call("bash", map[string]any{"command": "touch made-by-bash"}), call("write", map[string]any{"path": "made-by-write", "content": "x"}), say(nothingFound)))
-	path := w.write("PLAN.md", plan)
-	before := tree(t, w.dir)
+	path := w.Write("PLAN.md", plan)
+	before := tree(t, w.Dir)
 	r := w.must(0, "refine", path, "--model", "sim/plain", "--json").round(t)
 	if lane := r.Lanes[0]; lane.Status != "complete" || lane.Turns != 3 {
 		t.Errorf("lane is %s after %d turns", lane.Status, lane.Turns)
 	}
-	for _, name := range changed(before, tree(t, w.dir)) {
+	for _, name := range changed(before, tree(t, w.Dir)) {
 		if !strings.HasPrefix(name, ".git") && !strings.HasPrefix(name, "docs") {
 			t.Errorf("%s was changed", name)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
@@ -24,7 +25,7 @@ func reviewers() []scriptedmodel.Rule {
 func TestThreeReviewersAnswerWithTheirFindings(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, reviewers()...)
-	path := w.write("PLAN_v2.md", plan)
+	path := w.Write("PLAN_v2.md", plan)
 
 	e := w.must(0, "refine", path, "--reviewers", "3", "--model", "sim/plain", "--json")
 	r := e.round(t)
@@ -50,7 +51,7 @@ func TestThreeReviewersAnswerWithTheirFindings(t *testing.T) {
 		if lane.Exit.Code == nil || *lane.Exit.Code != 0 || lane.Exit.Signal != nil {
 			t.Errorf("lane %s: exit %+v", lane.LaneID, lane.Exit)
 		}
-		if lane.ResultFile == nil || !filepath.IsAbs(*lane.ResultFile) || readFile(t, *lane.ResultFile) != lane.Output {
+		if lane.ResultFile == nil || !filepath.IsAbs(*lane.ResultFile) || piharness.ReadFile(t, *lane.ResultFile) != lane.Output {
 			t.Errorf("lane %s: result file %v does not hold the answer", lane.LaneID, lane.ResultFile)
 		}
 		if lane.WellFormed == nil || !*lane.WellFormed || lane.Reused {
@@ -87,17 +88,17 @@ func TestThreeReviewersAnswerWithTheirFindings(t *testing.T) {
 func TestARoundIsShownToAPersonWithItsWorstFindingsAndWhereItIsStored(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, on("Review lens", say(nothingFound)), on("Goal:", say(oneFinding)))
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 	e := w.must(0, "refine", path, "--model", "inherit")
 	for _, want := range []string{
 		"HIGH   general/F-001  The oven is full", "oven/oven.go:5", "Bake in two batches.", "general.md", "1 of 1 lanes complete",
 	} {
-		if !strings.Contains(e.stdout, want) {
-			t.Errorf("stdout lacks %q:\n%s", want, e.stdout)
+		if !strings.Contains(e.Stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, e.Stdout)
 		}
 	}
-	if strings.Contains(e.stdout, "starting") || !strings.Contains(e.stderr, "Reviewer (inherit)") {
-		t.Errorf("progress belongs on stderr; stdout:\n%s\nstderr:\n%s", e.stdout, e.stderr)
+	if strings.Contains(e.Stdout, "starting") || !strings.Contains(e.Stderr, "Reviewer (inherit)") {
+		t.Errorf("progress belongs on stderr; stdout:\n%s\nstderr:\n%s", e.Stdout, e.Stderr)
 	}
 	if _, err := os.Stat(w.runFile(w.runs()[0], "reviews")); err != nil {
 		t.Error(err)

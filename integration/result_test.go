@@ -49,12 +49,12 @@ type laneResult struct {
 func (e ended) round(t *testing.T) roundResult {
 	t.Helper()
 	var raw map[string]any
-	if err := json.Unmarshal([]byte(e.stdout), &raw); err != nil {
-		t.Fatalf("stdout is not one JSON object: %v\n%s\nstderr:\n%s", err, e.stdout, e.stderr)
+	if err := json.Unmarshal([]byte(e.Stdout), &raw); err != nil {
+		t.Fatalf("stdout is not one JSON object: %v\n%s\nstderr:\n%s", err, e.Stdout, e.Stderr)
 	}
 	checkRoundShape(t, raw)
 	var r roundResult
-	if err := json.Unmarshal([]byte(e.stdout), &r); err != nil {
+	if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -17,12 +17,12 @@ func TestSecretsAndThePlanStayOutOfFilesOutputAndCommandLines(t *testing.T) {
 	slow.DelayMs = 300
 	w := newWorkspace(t, on("Goal:", slow))
 	w.setenv("SECRET_API_KEY", secret)
-	path := w.write("PLAN.md", plan)
+	path := w.Write("PLAN.md", plan)
 
 	j := w.start("refine", path, "--reviewers", "3", "--model", "sim/plain", "--json", "-v")
 	passedOn := false
 	lines := map[string]bool{}
-	for alive(j.cmd.Process.Pid) {
+	for alive(j.Cmd.Process.Pid) {
 		for _, line := range w.commandLines() {
 			lines[line] = true
 		}
@@ -37,8 +37,8 @@ func TestSecretsAndThePlanStayOutOfFilesOutputAndCommandLines(t *testing.T) {
 		time.Sleep(5 * time.Millisecond) // leaves the processor to what is watched
 	}
 	e := j.wait()
-	if e.code != 0 {
-		t.Fatalf("ended with %d: %s", e.code, e.stderr)
+	if e.Code != 0 {
+		t.Fatalf("ended with %d: %s", e.Code, e.Stderr)
 	}
 	if !passedOn || len(lines) < 2 {
 		t.Errorf("saw %d command lines, children %v", len(lines), passedOn)
@@ -48,13 +48,13 @@ func TestSecretsAndThePlanStayOutOfFilesOutputAndCommandLines(t *testing.T) {
 			t.Errorf("a command line tells too much: %s", line)
 		}
 	}
-	for name, content := range tree(t, w.dir) {
+	for name, content := range tree(t, w.Dir) {
 		if strings.Contains(content, secret) {
 			t.Errorf("%s holds the secret", name)
 		}
 	}
-	if strings.Contains(e.stdout+e.stderr, secret) {
-		t.Errorf("the secret was printed:\n%s\n%s", e.stdout, e.stderr)
+	if strings.Contains(e.Stdout+e.Stderr, secret) {
+		t.Errorf("the secret was printed:\n%s\n%s", e.Stdout, e.Stderr)
 	}
 }
 

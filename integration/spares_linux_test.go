@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"testing"
 
-	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
@@ -33,15 +32,15 @@ func TestACancelEndsTheSparesAndTheyCountAsNoLanes(t *testing.T) {
 	w, j := analysing(t, 7, endless(), func(w *workspace) {
 		w.must(0, "plans", "start-run", "--topic", "More bread", "--skill", "plan-small", "--requestText", "bake")
 	})
-	w.await(func(s scriptedmodel.Stats) bool { return s.Open == 3 })
+	w.Await(func(s scriptedmodel.Stats) bool { return s.Open == 3 })
 	w.untilSpares(j, 3)
-	j.signal(syscall.SIGINT)
+	j.Signal(syscall.SIGINT)
 	e := j.wait()
-	if left := piharness.Survivors(w.marker); len(left) != 0 {
+	if left := w.Survivors(); len(left) != 0 {
 		t.Errorf("processes survived: %v", left)
 	}
-	if e.code != 130 {
-		t.Errorf("ended with %d, want 130: %s", e.code, e.stderr)
+	if e.Code != 130 {
+		t.Errorf("ended with %d, want 130: %s", e.Code, e.Stderr)
 	}
 	r := e.round(t)
 	record := w.sidecar(r.RunID, r.RoundID)
@@ -63,7 +62,7 @@ func TestACancelEndsTheSparesAndTheyCountAsNoLanes(t *testing.T) {
 	if entries := w.ledger(r.RunID, "subagents.jsonl"); len(entries) != 3 {
 		t.Errorf("the ledger has %d subagents, want the three that worked: %v", len(entries), entries)
 	}
-	if got := w.model.Stats().Requests; got != 3 {
+	if got := w.Model.Stats().Requests; got != 3 {
 		t.Errorf("the model got %d requests, want 3", got)
 	}
 	w.checkPrivate()
@@ -72,12 +71,12 @@ func TestACancelEndsTheSparesAndTheyCountAsNoLanes(t *testing.T) {
 func TestAKillLeavesNoSpare(t *testing.T) {
 	t.Parallel()
 	w, j := analysing(t, 6, endless(), nil)
-	w.await(func(s scriptedmodel.Stats) bool { return s.Open == 3 })
+	w.Await(func(s scriptedmodel.Stats) bool { return s.Open == 3 })
 	w.untilSpares(j, 3)
-	j.signal(os.Kill)
+	j.Signal(os.Kill)
 	j.wait()
 	w.untilGone()
-	if got := w.model.Stats().Requests; got != 3 {
+	if got := w.Model.Stats().Requests; got != 3 {
 		t.Errorf("the model got %d requests, want 3: a spare was given a task", got)
 	}
 }
@@ -101,15 +100,15 @@ func TestASpareThatIsKilledCostsItsLaneNothing(t *testing.T) {
 	if killed != 1 {
 		t.Fatalf("%d spares of ref-4 were killed", killed)
 	}
-	if e.code != 0 {
-		t.Fatalf("ended with %d: %s", e.code, e.stderr)
+	if e.Code != 0 {
+		t.Fatalf("ended with %d: %s", e.Code, e.Stderr)
 	}
 	for _, lane := range e.round(t).Lanes {
 		if lane.Status != "complete" || lane.Attempts != 1 || lane.Exit.Code == nil || *lane.Exit.Code != 0 {
 			t.Errorf("lane %s is %s after %d attempts, exit %+v", lane.LaneID, lane.Status, lane.Attempts, lane.Exit)
 		}
 	}
-	if got := w.model.Stats().Requests; got != 5 {
+	if got := w.Model.Stats().Requests; got != 5 {
 		t.Errorf("the model got %d requests, want 5", got)
 	}
 }

@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pilothouse/integration/piharness"
 )
 
-func (w *workspace) stateRoot() string { return filepath.Join(w.dir, ".git", "pi_plans") }
+func (w *workspace) stateRoot() string { return filepath.Join(w.Dir, ".git", "pi_plans") }
 
 func (w *workspace) runFile(runID, name string) string {
 	return filepath.Join(w.stateRoot(), "runs", runID, filepath.FromSlash(name))
@@ -36,7 +38,7 @@ func (w *workspace) runs() []string {
 // ledger reads a ledger, an object a line.
 func (w *workspace) ledger(runID, name string) []map[string]any {
 	w.t.Helper()
-	text := readFile(w.t, w.runFile(runID, name))
+	text := piharness.ReadFile(w.t, w.runFile(runID, name))
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		w.t.Errorf("%s does not end with a newline", name)
 	}
@@ -64,7 +66,7 @@ type sidecar struct {
 func (w *workspace) sidecar(runID, roundID string) sidecar {
 	w.t.Helper()
 	var record sidecar
-	if err := json.Unmarshal([]byte(readFile(w.t, w.runFile(runID, "pilothouse/rounds/"+roundID+".json"))), &record); err != nil {
+	if err := json.Unmarshal([]byte(piharness.ReadFile(w.t, w.runFile(runID, "pilothouse/rounds/"+roundID+".json"))), &record); err != nil {
 		w.t.Fatal(err)
 	}
 	return record
@@ -180,7 +182,7 @@ func (w *workspace) checkPrivate() {
 			w.t.Errorf("%s was left behind", name)
 		}
 	}
-	notes, err := os.ReadDir(filepath.Join(homeOf(w.env), ".local", "state", "pilothouse", "children"))
+	notes, err := os.ReadDir(filepath.Join(homeOf(w.Env), ".local", "state", "pilothouse", "children"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(notes) != 0 {
 		w.t.Errorf("notes on children that are gone: %v, %v", notes, err)
 	}

@@ -20,13 +20,13 @@ func (w *workspace) startUnprivileged(prepare func(), args ...string) *job {
 		prepare()
 		return w.start(args...)
 	}
-	for _, dir := range []string{w.dir, filepath.Dir(homeOf(w.env))} {
+	for _, dir := range []string{w.Dir, filepath.Dir(homeOf(w.Env))} {
 		w.giveAway(dir)
 	}
 	prepare()
 	j := w.prepared(args...)
-	j.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	j.start()
+	j.Cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	j.Begin()
 	return j
 }
 

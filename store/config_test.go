@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -12,35 +13,10 @@ import (
 	"pilothouse/store"
 )
 
-const defaultConfigFile = `{
-	"schema": 1,
-	"language": {
-		"tag": null,
-		"source": "unset",
-		"updated_at": null
-	},
-	"reviewer": {
-		"mode": "delegated-subagent",
-		"model_selector": null,
-		"name_prefix": "pi-plans-reviewer",
-		"confirmed_at": null
-	},
-	"criticizer": {
-		"mode": "delegated-subagent",
-		"model_selector": null,
-		"name_prefix": "pi-plans-criticizer",
-		"confirmed_at": null
-	},
-	"artifact_root": "./docs/pi-plans",
-	"artifact_root_source": "unset",
-	"artifact_root_updated_at": null,
-	"refs_root": null,
-	"refs_root_source": "unset",
-	"refs_root_updated_at": null,
-	"graph_enabled": null,
-	"graph_enabled_updated_at": null
-}
-`
+// defaultConfigFile is a configuration as it begins.
+//
+//go:embed testdata/config.new.json
+var defaultConfigFile string
 
 func configFile(root store.Root) string { return filepath.Join(root.Dir, "config.json") }
 

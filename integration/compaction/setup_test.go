@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,9 +37,9 @@ type workspace struct {
 	dir     string
 	env     []string
 	model   *scriptedmodel.Server
-	heard   *lockedBuffer // the log of the model
-	record  string        // gets the requests of Pi's compactions
-	session string        // Pi's session file
+	heard   *piharness.Buffer // the log of the model
+	record  string            // gets the requests of Pi's compactions
+	session string            // Pi's session file
 
 	installed bool // our extension, with the daemon
 }
@@ -48,7 +47,7 @@ type workspace struct {
 // newWorkspace makes a workspace whose Pi has these compaction settings.
 func newWorkspace(t *testing.T, settings object, phase object, rules ...scriptedmodel.Rule) *workspace {
 	t.Helper()
-	w := &workspace{t: t, dir: piharness.Repo(t), heard: &lockedBuffer{}, session: filepath.Join(t.TempDir(), "session.jsonl")}
+	w := &workspace{t: t, dir: piharness.Repo(t), heard: &piharness.Buffer{}, session: filepath.Join(t.TempDir(), "session.jsonl")}
 	model, err := scriptedmodel.Start(scriptedmodel.Options{Rules: rules, Log: w.heard})
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +198,7 @@ type live struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
-	stderr lockedBuffer
+	stderr piharness.Buffer
 	hung   *time.Timer
 }
 
@@ -267,21 +266,4 @@ func (l *live) compact(instructions string) object {
 	response := l.send(command, func(e object) bool { return e["type"] == "response" && e["command"] == "compact" })
 	data, _ := response["data"].(object)
 	return data
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -22,10 +22,10 @@ func TestARoundGoesOnWhenItsClientIsKilled(t *testing.T) {
 	s := newScene(t)
 	s.serve()
 	open := s.gated()
-	client := s.start(refineArgs()...)
+	client := s.Start(refineArgs()...)
 	s.responding(3)
-	client.signal(syscall.SIGKILL)
-	client.wait()
+	client.Signal(syscall.SIGKILL)
+	client.Wait()
 	open()
 	id := s.only().ID
 	s.finished(id)
@@ -42,8 +42,8 @@ func TestARoundGoesOnWhenItsClientIsKilled(t *testing.T) {
 		t.Errorf("acknowledged again with %d", status)
 	}
 	// What the user does: the answers are there and are not paid for again.
-	contains(t, s.must(0, "show").stdout, "complete")
-	s.must(0, refineArgs("--resume-round", result.RoundID)...)
+	contains(t, s.Must(0, "show").Stdout, "complete")
+	s.Must(0, refineArgs("--resume-round", result.RoundID)...)
 	if n := s.childrenStarted(); n != 3 {
 		t.Errorf("%d children for 3 lanes", n)
 	}
@@ -54,31 +54,31 @@ func TestAnInterruptAtAClientCancelsItsCallOnly(t *testing.T) {
 	s := newScene(t)
 	daemon := s.serve()
 	s.gated()
-	client := s.start(refineArgs()...)
+	client := s.Start(refineArgs()...)
 	s.responding(3)
-	client.signal(syscall.SIGINT)
-	e := client.wait()
-	if e.code != 130 {
-		t.Errorf("ended with %d", e.code)
+	client.Signal(syscall.SIGINT)
+	e := client.Wait()
+	if e.Code != 130 {
+		t.Errorf("ended with %d", e.Code)
 	}
-	contains(t, e.stderr, "interrupted with 0 of 3 lanes complete", "continue with `pilothouse refine plan.md --resume-round")
-	contains(t, e.stdout, "interrupted by SIGINT")
+	contains(t, e.Stderr, "interrupted with 0 of 3 lanes complete", "continue with `pilothouse refine plan.md --resume-round")
+	contains(t, e.Stdout, "interrupted by SIGINT")
 	var calls api.Calls
 	if s.ask("GET", "/v1/calls", &calls); len(calls.Calls) != 0 {
 		t.Errorf("calls %+v", calls)
 	}
 	// Without a daemon the same words.
-	local := s.start(append([]string{"--local"}, refineArgs("--progress", "plain")...)...)
+	local := s.Start(append([]string{"--local"}, refineArgs("--progress", "plain")...)...)
 	for range 3 {
-		local.says("responding")
+		local.Says("responding")
 	}
-	local.signal(syscall.SIGINT)
-	if other := local.wait(); other.code != e.code || s.neutral(other.stdout) != s.neutral(e.stdout) && !strings.Contains(other.stdout, "interrupted by SIGINT") {
-		t.Errorf("without the daemon: %d\n%s\nwith it:\n%s", other.code, other.stdout, e.stdout)
+	local.Signal(syscall.SIGINT)
+	if other := local.Wait(); other.Code != e.Code || s.neutral(other.Stdout) != s.neutral(e.Stdout) && !strings.Contains(other.Stdout, "interrupted by SIGINT") {
+		t.Errorf("without the daemon: %d\n%s\nwith it:\n%s", other.Code, other.Stdout, e.Stdout)
 	}
-	daemon.signal(syscall.SIGTERM)
-	if e := daemon.wait(); e.code != 0 {
-		t.Errorf("the daemon ended with %d", e.code)
+	daemon.Signal(syscall.SIGTERM)
+	if e := daemon.Wait(); e.Code != 0 {
+		t.Errorf("the daemon ended with %d", e.Code)
 	}
 }
 
@@ -88,15 +88,15 @@ func TestASecondInterruptLeavesTheCallToTheDaemon(t *testing.T) {
 	daemon := s.serve()
 	s.gated()
 	// A child that does not end at TERM keeps the call from ending for five seconds.
-	s.write(filepath.Join(s.home, "pi"), strings.Replace(pi, "task=", "trap '' TERM\ntask=", 1))
-	client := s.start(refineArgs()...)
+	s.Write(filepath.Join(s.Home, "pi"), strings.Replace(pi, "task=", "trap '' TERM\ntask=", 1))
+	client := s.Start(refineArgs()...)
 	s.responding(3)
 	id := s.only().ID
-	client.signal(syscall.SIGINT)
-	daemon.says("call cancelled")
-	client.signal(syscall.SIGINT)
-	if e := client.wait(); e.signal != syscall.SIGINT {
-		t.Errorf("ended with %d, signal %v", e.code, e.signal)
+	client.Signal(syscall.SIGINT)
+	daemon.Says("call cancelled")
+	client.Signal(syscall.SIGINT)
+	if e := client.Wait(); e.Signal != syscall.SIGINT {
+		t.Errorf("ended with %d, signal %v", e.Code, e.Signal)
 	}
 	s.finished(id)
 }
@@ -106,17 +106,17 @@ func TestACallThatSomebodyElseCancelsFailsAtItsClient(t *testing.T) {
 	s := newScene(t)
 	s.serve()
 	s.gated()
-	client := s.start(refineArgs("--json")...)
+	client := s.Start(refineArgs("--json")...)
 	s.responding(3)
 	if status := s.ask("DELETE", "/v1/calls/"+s.only().ID+"?reason=too+dear", new(any)); status != http.StatusAccepted {
 		t.Errorf("cancelled with %d", status)
 	}
-	e := client.wait()
-	if e.code != 1 {
-		t.Errorf("ended with %d", e.code)
+	e := client.Wait()
+	if e.Code != 1 {
+		t.Errorf("ended with %d", e.Code)
 	}
 	var result supervisor.RoundResult
-	if err := json.Unmarshal([]byte(e.stdout), &result); err != nil {
+	if err := json.Unmarshal([]byte(e.Stdout), &result); err != nil {
 		t.Fatal(err)
 	}
 	for _, lane := range result.Lanes {
@@ -129,11 +129,11 @@ func TestACallThatSomebodyElseCancelsFailsAtItsClient(t *testing.T) {
 func TestADaemonOfAnotherProtocolIsNotUsed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	socket, err := api.Listen(t.Context(), s.socket())
+	socket, err := api.Listen(t.Context(), s.Socket())
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	other := &http.Server{ReadHeaderTimeout: piharness.Patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintln(w, `{"version":"0.0.1","protocol":0}`)
 	})}
 	var serving sync.WaitGroup
@@ -143,12 +143,12 @@ func TestADaemonOfAnotherProtocolIsNotUsed(t *testing.T) {
 		serving.Wait()
 		_ = socket.Release()
 	}()
-	e := s.must(1, "plans", "init")
-	contains(t, e.stderr, "0.0.1", "protocol 0", "serve --stop", "--local")
-	if lines := strings.Count(e.stderr, "\n"); lines != 1 {
-		t.Errorf("%d lines:\n%s", lines, e.stderr)
+	e := s.Must(1, "plans", "init")
+	contains(t, e.Stderr, "0.0.1", "protocol 0", "serve --stop", "--local")
+	if lines := strings.Count(e.Stderr, "\n"); lines != 1 {
+		t.Errorf("%d lines:\n%s", lines, e.Stderr)
 	}
-	s.must(0, "--local", "plans", "init")
+	s.Must(0, "--local", "plans", "init")
 }
 
 func TestADirectoryThatOthersControlIsNoPlaceForADaemon(t *testing.T) {
@@ -165,13 +165,13 @@ func TestADirectoryThatOthersControlIsNoPlaceForADaemon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			if err := prepare(filepath.Dir(s.socket())); err != nil {
+			if err := prepare(filepath.Dir(s.Socket())); err != nil {
 				t.Fatal(err)
 			}
-			e := s.must(1, "serve")
-			contains(t, e.stderr, filepath.Dir(s.socket()), "must not hold the socket")
-			e = s.must(0, "plans", "init")
-			contains(t, e.stderr, "note: working without a daemon", "must not hold the socket")
+			e := s.Must(1, "serve")
+			contains(t, e.Stderr, filepath.Dir(s.Socket()), "must not hold the socket")
+			e = s.Must(0, "plans", "init")
+			contains(t, e.Stderr, "note: working without a daemon", "must not hold the socket")
 		})
 	}
 }
@@ -184,22 +184,22 @@ func TestManyCommandsShareADaemon(t *testing.T) {
 	var dirs []string
 	for range workspaces {
 		dir := piharness.Repo(t)
-		s.write(filepath.Join(dir, "plan.md"), planText)
+		s.Write(filepath.Join(dir, "plan.md"), planText)
 		dirs = append(dirs, dir)
 	}
 	var all sync.WaitGroup
 	for i := range clients {
 		dir := dirs[i%workspaces]
-		client := s.start("refine", "plan.md", "--workdir", dir, "--model", "inherit", "--json", "--progress", "plain")
+		client := s.Start("refine", "plan.md", "--workdir", dir, "--model", "inherit", "--json", "--progress", "plain")
 		all.Go(func() {
-			e := client.wait()
+			e := client.Wait()
 			var result supervisor.RoundResult
-			if err := json.Unmarshal([]byte(e.stdout), &result); err != nil || e.code != 0 {
-				t.Errorf("client %d ended with %d (%v): %s", i, e.code, err, e.stderr)
+			if err := json.Unmarshal([]byte(e.Stdout), &result); err != nil || e.Code != 0 {
+				t.Errorf("client %d ended with %d (%v): %s", i, e.Code, err, e.Stderr)
 				return
 			}
-			if result.Complete() != 1 || !strings.HasPrefix(*result.Lanes[0].ResultFile, dir) || !strings.Contains(e.stderr, result.RoundID) {
-				t.Errorf("client %d in %s got %+v and saw\n%s", i, dir, result, e.stderr)
+			if result.Complete() != 1 || !strings.HasPrefix(*result.Lanes[0].ResultFile, dir) || !strings.Contains(e.Stderr, result.RoundID) {
+				t.Errorf("client %d in %s got %+v and saw\n%s", i, dir, result, e.Stderr)
 			}
 		})
 	}

@@ -20,9 +20,9 @@ func (s *scene) told(status int, args ...string) string {
 		}
 		Wrong int
 	}
-	e := s.must(status, append([]string{"doctor", "--json"}, args...)...)
-	if err := json.Unmarshal([]byte(e.stdout), &report); err != nil {
-		s.t.Fatalf("%v in %s", err, e.stdout)
+	e := s.Must(status, append([]string{"doctor", "--json"}, args...)...)
+	if err := json.Unmarshal([]byte(e.Stdout), &report); err != nil {
+		s.t.Fatalf("%v in %s", err, e.Stdout)
 	}
 	if (report.Wrong > 0) != (status == 1) {
 		s.t.Errorf("%d things are wrong, the status is %d", report.Wrong, status)
@@ -39,46 +39,46 @@ func TestTheDoctorFollowsADaemonThroughItsLife(t *testing.T) {
 	s := newScene(t)
 	contains(t, s.told(0), "daemon: none runs")
 	daemon := s.serve("--metrics-addr", "0")
-	contains(t, s.told(0), fmt.Sprintf("daemon: process %d listens on %s", daemon.cmd.Process.Pid, s.socket()))
+	contains(t, s.told(0), fmt.Sprintf("daemon: process %d listens on %s", daemon.Cmd.Process.Pid, s.Socket()))
 
-	_, address, _ := strings.Cut(daemon.stderr.String(), "url=http://")
+	_, address, _ := strings.Cut(daemon.Stderr.String(), "url=http://")
 	address, _, _ = strings.Cut(address, "/metrics")
 	contains(t, s.told(0, "--metrics-addr", address), "metrics: "+address+" serves those of pilothouse")
 
 	open := s.gated()
-	client := s.start(refineArgs()...)
+	client := s.Start(refineArgs()...)
 	s.responding(3)
 	call := s.only()
-	client.signal(syscall.SIGKILL)
-	client.wait()
+	client.Signal(syscall.SIGKILL)
+	client.Wait()
 	open()
 	s.finished(call.ID)
 	contains(t, s.told(0), "results: 1 of calls were never fetched")
-	daemon.signal(syscall.SIGKILL)
-	daemon.wait()
-	contains(t, s.told(0), "daemon: none runs; a killed one has left "+s.socket(), "results: 1 of calls were never fetched")
+	daemon.Signal(syscall.SIGKILL)
+	daemon.Wait()
+	contains(t, s.told(0), "daemon: none runs; a killed one has left "+s.Socket(), "results: 1 of calls were never fetched")
 
-	if err := os.Chmod(filepath.Dir(s.socket()), 0o777); err != nil {
+	if err := os.Chmod(filepath.Dir(s.Socket()), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	contains(t, s.told(1), "other users can write to it")
-	contains(t, s.must(1, "doctor").stdout, "daemon    ! "+filepath.Dir(s.socket()), "One thing is wrong.")
+	contains(t, s.Must(1, "doctor").Stdout, "daemon    ! "+filepath.Dir(s.Socket()), "One thing is wrong.")
 }
 
 func TestTheLogOfADetachedDaemonIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	state := filepath.Join(s.home, ".local", "state", "pilothouse")
+	state := filepath.Join(s.Home, ".local", "state", "pilothouse")
 	log := filepath.Join(state, "daemon.log")
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	line := `{"msg":"of an earlier daemon"}` + "\n"
-	s.write(log, strings.Repeat(line, 11<<20/len(line)))
-	s.must(0, "serve", "--detach")
-	s.must(0, refineArgs()...)
-	s.must(0, "serve", "--stop")
-	now, old := s.read(log), s.read(log+".1")
+	s.Write(log, strings.Repeat(line, 11<<20/len(line)))
+	s.Must(0, "serve", "--detach")
+	s.Must(0, refineArgs()...)
+	s.Must(0, "serve", "--stop")
+	now, old := s.Read(log), s.Read(log+".1")
 	if len(old) != 10<<20 || !strings.HasSuffix(old, line) {
 		t.Errorf("the old log has %d bytes", len(old))
 	}
@@ -101,11 +101,11 @@ func TestTheLogOfADetachedDaemonIsBounded(t *testing.T) {
 func TestADetachedDaemonWithAFullLogThatCannotStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	log, file := filepath.Join(s.home, "daemon.log"), filepath.Join(s.home, "file")
-	s.write(log, strings.Repeat("x", 10<<20))
-	s.write(file, "")
-	s.env = append(s.env, "XDG_STATE_HOME="+file)
-	e := s.must(1, "serve", "--detach", "--log-file", log, "--metrics-addr", "0")
-	contains(t, e.stderr, file)
-	contains(t, s.read(log), "metrics are served")
+	log, file := filepath.Join(s.Home, "daemon.log"), filepath.Join(s.Home, "file")
+	s.Write(log, strings.Repeat("x", 10<<20))
+	s.Write(file, "")
+	s.Env = append(s.Env, "XDG_STATE_HOME="+file)
+	e := s.Must(1, "serve", "--detach", "--log-file", log, "--metrics-addr", "0")
+	contains(t, e.Stderr, file)
+	contains(t, s.Read(log), "metrics are served")
 }

@@ -38,27 +38,27 @@ func TestAKilledDaemonLosesNoRound(t *testing.T) {
 			s := newScene(t)
 			daemon := s.serve()
 			open := s.gated()
-			client := s.start(refineArgs()...)
+			client := s.Start(refineArgs()...)
 			s.responding(3)
-			daemon.signal(syscall.SIGKILL)
-			daemon.wait()
+			daemon.Signal(syscall.SIGKILL)
+			daemon.Wait()
 			if back {
 				daemon = s.serve() // over the socket that the killed one left
 			}
-			e := client.wait()
-			if e.code != 1 || e.stdout != "" {
-				t.Errorf("ended with %d and printed %q", e.code, e.stdout)
+			e := client.Wait()
+			if e.Code != 1 || e.Stdout != "" {
+				t.Errorf("ended with %d and printed %q", e.Code, e.Stdout)
 			}
-			contains(t, e.stderr, "the pilothouse daemon ended before round", "what was stored is safe")
-			again := resumption(t, e.stderr)
+			contains(t, e.Stderr, "the pilothouse daemon ended before round", "what was stored is safe")
+			again := resumption(t, e.Stderr)
 			open()
-			s.must(0, again...)
-			contains(t, s.must(0, "show").stdout, "complete")
+			s.Must(0, again...)
+			contains(t, s.Must(0, "show").Stdout, "complete")
 			if !back {
-				s.noSurvivors() // the children ended with their daemon
+				s.NoSurvivors() // the children ended with their daemon
 				return
 			}
-			if calls := strings.Count(daemon.stderr.String(), "call accepted"); calls != 1 {
+			if calls := strings.Count(daemon.Stderr.String(), "call accepted"); calls != 1 {
 				t.Errorf("the second daemon began %d calls, want the one to resume", calls)
 			}
 		})
@@ -70,32 +70,32 @@ func TestADaemonThatIsToldToEndLeavesNothingBehind(t *testing.T) {
 	s := newScene(t)
 	daemon := s.serve()
 	s.gated()
-	client := s.start(refineArgs("--json")...)
+	client := s.Start(refineArgs("--json")...)
 	s.responding(3)
-	daemon.signal(syscall.SIGTERM)
-	if e := daemon.wait(); e.code != 0 {
-		t.Errorf("the daemon ended with %d:\n%s", e.code, e.stderr)
+	daemon.Signal(syscall.SIGTERM)
+	if e := daemon.Wait(); e.Code != 0 {
+		t.Errorf("the daemon ended with %d:\n%s", e.Code, e.Stderr)
 	}
-	e := client.wait()
-	if e.code != 1 {
-		t.Errorf("the client ended with %d", e.code)
+	e := client.Wait()
+	if e.Code != 1 {
+		t.Errorf("the client ended with %d", e.Code)
 	}
 	var result supervisor.RoundResult
-	if err := json.Unmarshal([]byte(e.stdout), &result); err != nil || len(result.Lanes) != 3 {
-		t.Fatalf("the client got %q (%v)", e.stdout, err)
+	if err := json.Unmarshal([]byte(e.Stdout), &result); err != nil || len(result.Lanes) != 3 {
+		t.Fatalf("the client got %q (%v)", e.Stdout, err)
 	}
 	for _, lane := range result.Lanes {
 		if lane.Status != "cancelled" || !strings.Contains(lane.Error.Message, "the pilothouse daemon was stopped") {
 			t.Errorf("lane %s is %s: %+v", lane.LaneID, lane.Status, lane.Error)
 		}
 	}
-	resumption(t, e.stderr)
-	s.noSurvivors()
-	owners, err := filepath.Glob(filepath.Join(s.dir, ".git", "pi_plans", "runs", "*", "owner.json"))
+	resumption(t, e.Stderr)
+	s.NoSurvivors()
+	owners, err := filepath.Glob(filepath.Join(s.Dir, ".git", "pi_plans", "runs", "*", "owner.json"))
 	if err != nil || len(owners) != 0 {
 		t.Errorf("owners %v (%v)", owners, err)
 	}
-	if _, err := os.Lstat(s.socket()); !os.IsNotExist(err) {
+	if _, err := os.Lstat(s.Socket()); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there (%v)", err)
 	}
 }
@@ -105,22 +105,22 @@ func TestADrainingDaemonLetsRoundsEnd(t *testing.T) {
 	s := newScene(t)
 	daemon := s.serve("--drain", "1h")
 	open := s.gated()
-	client := s.start(refineArgs()...)
+	client := s.Start(refineArgs()...)
 	s.responding(3)
-	daemon.signal(syscall.SIGTERM)
-	daemon.says("daemon ends")
+	daemon.Signal(syscall.SIGTERM)
+	daemon.Says("daemon ends")
 	for stopping := false; !stopping; {
 		var health api.Health
 		s.ask("GET", "/v1/health", &health)
 		stopping = health.Stopping
 	}
-	contains(t, s.must(1, refineArgs()...).stderr, "pilothouse is shutting down")
+	contains(t, s.Must(1, refineArgs()...).Stderr, "pilothouse is shutting down")
 	open()
-	if e := client.wait(); e.code != 0 {
-		t.Errorf("the client ended with %d:\n%s", e.code, e.stderr)
+	if e := client.Wait(); e.Code != 0 {
+		t.Errorf("the client ended with %d:\n%s", e.Code, e.Stderr)
 	}
-	if e := daemon.wait(); e.code != 0 {
-		t.Errorf("the daemon ended with %d:\n%s", e.code, e.stderr)
+	if e := daemon.Wait(); e.Code != 0 {
+		t.Errorf("the daemon ended with %d:\n%s", e.Code, e.Stderr)
 	}
 }
 
@@ -129,17 +129,17 @@ func TestASecondSignalEndsADaemonTheHardWay(t *testing.T) {
 	s := newScene(t)
 	daemon := s.serve("--drain", "1h")
 	s.gated()
-	client := s.start(refineArgs()...)
+	client := s.Start(refineArgs()...)
 	s.responding(3)
-	daemon.signal(syscall.SIGTERM)
-	daemon.says("daemon ends")
-	daemon.signal(syscall.SIGTERM)
-	if e := daemon.wait(); e.signal != syscall.SIGTERM {
-		t.Errorf("the daemon ended with %d, signal %v", e.code, e.signal)
+	daemon.Signal(syscall.SIGTERM)
+	daemon.Says("daemon ends")
+	daemon.Signal(syscall.SIGTERM)
+	if e := daemon.Wait(); e.Signal != syscall.SIGTERM {
+		t.Errorf("the daemon ended with %d, signal %v", e.Code, e.Signal)
 	}
-	e := client.wait()
-	resumption(t, e.stderr)
-	s.noSurvivors()
+	e := client.Wait()
+	resumption(t, e.Stderr)
+	s.NoSurvivors()
 }
 
 func TestThereIsOneDaemon(t *testing.T) {
@@ -147,29 +147,29 @@ func TestThereIsOneDaemon(t *testing.T) {
 	s := newScene(t)
 	first := s.serve()
 	for _, args := range [][]string{{"serve"}, {"serve", "--detach"}} {
-		e := s.must(1, args...)
-		contains(t, e.stderr, fmt.Sprintf("process %d", first.cmd.Process.Pid), s.socket(), "serve --stop")
-		if lines := strings.Count(strings.TrimSpace(e.stderr), "\npilothouse: "); lines != 0 {
-			t.Errorf("%v said more than one sentence:\n%s", args, e.stderr)
+		e := s.Must(1, args...)
+		contains(t, e.Stderr, fmt.Sprintf("process %d", first.Cmd.Process.Pid), s.Socket(), "serve --stop")
+		if lines := strings.Count(strings.TrimSpace(e.Stderr), "\npilothouse: "); lines != 0 {
+			t.Errorf("%v said more than one sentence:\n%s", args, e.Stderr)
 		}
 	}
 	// Another socket is another daemon.
-	other := filepath.Join(s.home, "other.sock")
-	if err := os.Chmod(s.home, 0o700); err != nil {
+	other := filepath.Join(s.Home, "other.sock")
+	if err := os.Chmod(s.Home, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	second := s.serve("--socket", other)
-	s.env = append(s.env, "PILOTHOUSE_SOCKET="+other)
-	s.must(0, "plans", "init")
-	contains(t, second.stderr.String(), "call accepted")
-	if strings.Contains(first.stderr.String(), "call accepted") {
+	s.Env = append(s.Env, "PILOTHOUSE_SOCKET="+other)
+	s.Must(0, "plans", "init")
+	contains(t, second.Stderr.String(), "call accepted")
+	if strings.Contains(first.Stderr.String(), "call accepted") {
 		t.Error("the command went to the first daemon")
 	}
-	s.must(0, "serve", "--stop")
-	if e := second.wait(); e.code != 0 {
-		t.Errorf("the second daemon ended with %d", e.code)
+	s.Must(0, "serve", "--stop")
+	if e := second.Wait(); e.Code != 0 {
+		t.Errorf("the second daemon ended with %d", e.Code)
 	}
-	if first.cmd.ProcessState != nil {
+	if first.Cmd.ProcessState != nil {
 		t.Error("the first daemon ended too")
 	}
 }
@@ -177,35 +177,35 @@ func TestThereIsOneDaemon(t *testing.T) {
 func TestADetachedDaemonIsReadyWhenTheCommandReturns(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	e := s.must(0, "serve", "--detach", "--json")
+	e := s.Must(0, "serve", "--detach", "--json")
 	var info struct {
 		Socket, Log string
 		PID         int
 		Running     bool
 	}
-	if err := json.Unmarshal([]byte(e.stdout), &info); err != nil {
+	if err := json.Unmarshal([]byte(e.Stdout), &info); err != nil {
 		t.Fatal(err)
 	}
 	health, err := api.Ask(t.Context(), info.Socket)
-	if err != nil || health.PID != info.PID || !info.Running || info.Socket != s.socket() {
+	if err != nil || health.PID != info.PID || !info.Running || info.Socket != s.Socket() {
 		t.Fatalf("%+v; health %+v (%v)", info, health, err)
 	}
 	if session, err := unix.Getsid(info.PID); err != nil || session != info.PID {
 		t.Errorf("the daemon %d is in session %d (%v)", info.PID, session, err)
 	}
 	const secret = "hunter2-correct-horse"
-	s.env = append(s.env, "API_KEY="+secret)
-	s.must(0, refineArgs()...)
+	s.Env = append(s.Env, "API_KEY="+secret)
+	s.Must(0, refineArgs()...)
 	if info, err := os.Stat(info.Log); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the log: %v (%v)", info, err)
 	}
-	for line := range strings.Lines(s.read(info.Log)) {
+	for line := range strings.Lines(s.Read(info.Log)) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("the log has the line %q", line)
 		}
 	}
-	err = filepath.WalkDir(filepath.Join(s.home, ".local"), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && strings.Contains(s.read(path), secret) {
+	err = filepath.WalkDir(filepath.Join(s.Home, ".local"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.Contains(s.Read(path), secret) {
 			t.Errorf("%s tells the secret", path)
 		}
 		return err
@@ -213,43 +213,43 @@ func TestADetachedDaemonIsReadyWhenTheCommandReturns(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	contains(t, s.must(0, "serve", "--stop").stdout, "has ended")
+	contains(t, s.Must(0, "serve", "--stop").Stdout, "has ended")
 	if _, err := api.Ask(t.Context(), info.Socket); err == nil {
 		t.Error("it answers after --stop")
 	}
-	contains(t, s.must(0, "serve", "--stop").stdout, "No daemon listens")
-	s.noSurvivors()
+	contains(t, s.Must(0, "serve", "--stop").Stdout, "No daemon listens")
+	s.NoSurvivors()
 }
 
 func TestADetachedDaemonThatCannotStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.write(filepath.Join(s.home, "file"), "")
-	s.env = append(s.env, "XDG_STATE_HOME="+filepath.Join(s.home, "file"))
-	e := s.must(1, "serve", "--detach", "--log-file", filepath.Join(s.home, "log"))
-	contains(t, e.stderr, filepath.Join(s.home, "file"))
-	s.must(2, "serve", "--drain", "-1s")
-	s.must(2, "serve", "--detach", "--stop")
-	s.must(2, "serve", "now")
+	s.Write(filepath.Join(s.Home, "file"), "")
+	s.Env = append(s.Env, "XDG_STATE_HOME="+filepath.Join(s.Home, "file"))
+	e := s.Must(1, "serve", "--detach", "--log-file", filepath.Join(s.Home, "log"))
+	contains(t, e.Stderr, filepath.Join(s.Home, "file"))
+	s.Must(2, "serve", "--drain", "-1s")
+	s.Must(2, "serve", "--detach", "--stop")
+	s.Must(2, "serve", "now")
 }
 
 func TestAnIdleDaemonEnds(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	daemon := s.serve("--idle-exit", "100ms")
-	if e := daemon.wait(); e.code != 0 {
-		t.Errorf("ended with %d", e.code)
+	if e := daemon.Wait(); e.Code != 0 {
+		t.Errorf("ended with %d", e.Code)
 	}
-	contains(t, daemon.stderr.String(), "nothing was asked")
+	contains(t, daemon.Stderr.String(), "nothing was asked")
 }
 
 func TestAServiceManagerMayOpenTheSocket(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	if err := os.Mkdir(filepath.Dir(s.socket()), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Dir(s.Socket()), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.socket(), Net: "unix"})
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.Socket(), Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,28 +260,28 @@ func TestAServiceManagerMayOpenTheSocket(t *testing.T) {
 	}
 	defer passed.Close()
 	// The first command connects before there is a daemon, and waits for it.
-	client := s.start(refineArgs()...)
-	daemon := s.prepare("serve")
-	daemon.cmd.Path = "/bin/sh"
-	daemon.cmd.Args = []string{"sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve`, piharness.Binary(t)}
-	daemon.cmd.ExtraFiles = []*os.File{passed}
+	client := s.Start(refineArgs()...)
+	daemon := s.Prepare("serve")
+	daemon.Cmd.Path = "/bin/sh"
+	daemon.Cmd.Args = []string{"sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve`, piharness.Binary(t)}
+	daemon.Cmd.ExtraFiles = []*os.File{passed}
 	said := s.manager(daemon)
-	daemon.begin()
+	daemon.Begin()
 	if state := <-said; state != "READY=1" {
-		t.Errorf("it said %q; stderr:\n%s", state, daemon.stderr.String())
+		t.Errorf("it said %q; stderr:\n%s", state, daemon.Stderr.String())
 	}
-	if e := client.wait(); e.code != 0 {
-		t.Errorf("the client ended with %d: %s", e.code, e.stderr)
+	if e := client.Wait(); e.Code != 0 {
+		t.Errorf("the client ended with %d: %s", e.Code, e.Stderr)
 	}
-	contains(t, daemon.stderr.String(), "call accepted")
-	daemon.signal(syscall.SIGTERM)
-	if e := daemon.wait(); e.code != 0 {
-		t.Errorf("the daemon ended with %d: %s", e.code, e.stderr)
+	contains(t, daemon.Stderr.String(), "call accepted")
+	daemon.Signal(syscall.SIGTERM)
+	if e := daemon.Wait(); e.Code != 0 {
+		t.Errorf("the daemon ended with %d: %s", e.Code, e.Stderr)
 	}
 	if state := <-said; state != "STOPPING=1" {
 		t.Errorf("it said %q", state)
 	}
-	if _, err := os.Lstat(s.socket()); err != nil {
+	if _, err := os.Lstat(s.Socket()); err != nil {
 		t.Errorf("it removed the manager's socket: %v", err)
 	}
 }

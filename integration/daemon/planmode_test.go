@@ -19,11 +19,11 @@ func TestPlanModeOutlivesAKilledDaemon(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	daemon := s.serve()
-	session := supervisor.Session{ID: "0197c9a1-6e1c-7000-8000-000000000001", Workdir: s.dir}
+	session := supervisor.Session{ID: "0197c9a1-6e1c-7000-8000-000000000001", Workdir: s.Dir}
 	command := json.RawMessage(`{"toolName":"bash","toolCallId":"c1","input":{"command":"git log && make install"}}`)
 	connect := func() *api.Client {
 		t.Helper()
-		client, err := api.Connect(t.Context(), s.socket())
+		client, err := api.Connect(t.Context(), s.Socket())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,17 +41,17 @@ func TestPlanModeOutlivesAKilledDaemon(t *testing.T) {
 		}
 		return reply.Block.Reason
 	}
-	before := files(t, s.dir)
+	before := files(t, s.Dir)
 	client := connect()
 	if _, err := client.Converse(t.Context(), session, supervisor.Screen{Mode: "json"}, supervisor.KindCommand, "plan", json.RawMessage(`"on"`)); err != nil {
 		t.Fatal(err)
 	}
-	daemon.signal(syscall.SIGKILL)
-	daemon.wait()
+	daemon.Signal(syscall.SIGKILL)
+	daemon.Wait()
 	s.serve()
 	client = connect()
 	contains(t, reason(client), "make install", "/plan off")
-	if after := files(t, s.dir); after != before {
+	if after := files(t, s.Dir); after != before {
 		t.Errorf("plan mode left in the workspace:\n%s\nwhere there was\n%s", after, before)
 	}
 	if _, err := client.Converse(t.Context(), session, supervisor.Screen{Mode: "json"}, supervisor.KindCommand, "plan", json.RawMessage(`"off"`)); err != nil {

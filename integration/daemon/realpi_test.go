@@ -25,25 +25,25 @@ func TestRealPiWorksForTheDaemon(t *testing.T) {
 		}
 	})
 	s := newScene(t)
-	agentDir := filepath.Join(s.home, "agent")
+	agentDir := filepath.Join(s.Home, "agent")
 	if err := scriptedmodel.AgentDir(agentDir, model.BaseURL()); err != nil {
 		t.Fatal(err)
 	}
 	// The daemon itself knows neither: they are the session's.
 	daemon := s.serve()
-	s.env = append(s.env, "PILOTHOUSE_PI="+pi.String(), "PI_CODING_AGENT_DIR="+agentDir)
-	e := s.must(0, "refine", "plan.md", "--reviewers", "3", "--model", "sim/plain", "--json")
+	s.Env = append(s.Env, "PILOTHOUSE_PI="+pi.String(), "PI_CODING_AGENT_DIR="+agentDir)
+	e := s.Must(0, "refine", "plan.md", "--reviewers", "3", "--model", "sim/plain", "--json")
 	var result supervisor.RoundResult
-	if err := json.Unmarshal([]byte(e.stdout), &result); err != nil {
+	if err := json.Unmarshal([]byte(e.Stdout), &result); err != nil {
 		t.Fatal(err)
 	}
 	if result.Complete() != 3 {
-		t.Errorf("result %s", e.stdout)
+		t.Errorf("result %s", e.Stdout)
 	}
 	for _, lane := range result.Lanes {
 		if lane.Model == nil || *lane.Model != "plain" || lane.Holds == nil || !*lane.Holds || lane.Usage.Input == 0 {
 			t.Errorf("lane %+v", lane)
 		}
 	}
-	contains(t, daemon.stderr.String(), "call ended")
+	contains(t, daemon.Stderr.String(), "call ended")
 }

@@ -24,7 +24,7 @@ var changing = []struct {
 
 // neutral takes out of a text what differs between two runs of the same commands.
 func (s *scene) neutral(text string) string {
-	text = strings.ReplaceAll(strings.ReplaceAll(text, s.dir, "WORKSPACE"), s.home, "HOME")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, s.Dir, "WORKSPACE"), s.Home, "HOME")
 	for _, c := range changing {
 		text = c.pattern.ReplaceAllString(text, c.instead)
 	}
@@ -37,7 +37,7 @@ func TestCommandsAreTheSameWithAndWithoutADaemon(t *testing.T) {
 	with, without := newScene(t), newScene(t)
 	daemon := with.serve()
 	for _, s := range []*scene{with, without} {
-		s.write(filepath.Join(s.dir, "bad.md"), "# STUB-401\n\n## Items\n- I-001 Fail.\n")
+		s.Write(filepath.Join(s.Dir, "bad.md"), "# STUB-401\n\n## Items\n- I-001 Fail.\n")
 	}
 	commands := [][]string{
 		{"runs"},
@@ -72,23 +72,23 @@ func TestCommandsAreTheSameWithAndWithoutADaemon(t *testing.T) {
 	codes := map[int]int{}
 	for _, command := range commands {
 		one, other := with.run(command...), without.run(append([]string{"--local"}, command...)...)
-		if one.code != other.code {
-			t.Errorf("%v ended with %d with the daemon, %d without", command, one.code, other.code)
+		if one.Code != other.Code {
+			t.Errorf("%v ended with %d with the daemon, %d without", command, one.Code, other.Code)
 		}
-		if diff := cmp.Diff(without.neutral(other.stdout), with.neutral(one.stdout)); diff != "" {
+		if diff := cmp.Diff(without.neutral(other.Stdout), with.neutral(one.Stdout)); diff != "" {
 			t.Errorf("stdout of %v (-without +with):\n%s", command, diff)
 		}
-		if diff := cmp.Diff(without.neutral(other.stderr), with.neutral(one.stderr)); diff != "" {
+		if diff := cmp.Diff(without.neutral(other.Stderr), with.neutral(one.Stderr)); diff != "" {
 			t.Errorf("stderr of %v (-without +with):\n%s", command, diff)
 		}
-		codes[one.code]++
+		codes[one.Code]++
 	}
 	for _, code := range []int{0, 1, 2, 3} {
 		if codes[code] == 0 {
 			t.Errorf("no command ended with %d", code)
 		}
 	}
-	if accepted := strings.Count(daemon.stderr.String(), "call accepted"); accepted < 15 {
+	if accepted := strings.Count(daemon.Stderr.String(), "call accepted"); accepted < 15 {
 		t.Errorf("only %d calls went through the daemon", accepted)
 	}
 }
@@ -98,12 +98,12 @@ func TestARunOfAnotherProcessIsRefusedByTheDaemonToo(t *testing.T) {
 	s := newScene(t)
 	s.serve()
 	open := s.gated()
-	holder := s.start("--local", "refine", "plan.md", "--model", "inherit", "--progress", "plain")
-	holder.says("responding")
-	e := s.must(4, refineArgs()...)
-	contains(t, e.stderr, fmt.Sprintf("process %d", holder.cmd.Process.Pid))
+	holder := s.Start("--local", "refine", "plan.md", "--model", "inherit", "--progress", "plain")
+	holder.Says("responding")
+	e := s.Must(4, refineArgs()...)
+	contains(t, e.Stderr, fmt.Sprintf("process %d", holder.Cmd.Process.Pid))
 	open()
-	if e := holder.wait(); e.code != 0 {
-		t.Errorf("the holder ended with %d: %s", e.code, e.stderr)
+	if e := holder.Wait(); e.Code != 0 {
+		t.Errorf("the holder ended with %d: %s", e.Code, e.Stderr)
 	}
 }

@@ -8,20 +8,21 @@ import (
 	"syscall"
 	"testing"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
 // A daemon that is there and does not answer, as on a machine that swaps or was put to sleep.
 
 // impatient makes sessions from now on take a daemon for one that hangs after seconds.
-func (s *scene) impatient() { s.env = append(s.env, "PILOTHOUSE_PATIENCE=3") }
+func (s *scene) impatient() { s.Env = append(s.Env, "PILOTHOUSE_PATIENCE=3") }
 
 // hang stops the daemon until the returned function lets it go on.
 func (s *scene) hang() (pid int, goOn func()) {
 	s.t.Helper()
-	s.eventually("a daemon answers", func() bool {
-		health, err := s.tryAsk("/v1/health")
-		pid = int(health.at("pid").number())
+	s.Eventually("a daemon answers", func() bool {
+		health, err := s.TryAsk("/v1/health")
+		pid = int(health.At("pid").Number())
 		return err == nil
 	})
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -39,10 +40,10 @@ func (s *scene) hang() (pid int, goOn func()) {
 func (p *session) judged(s *scene) string {
 	p.t.Helper()
 	text := ""
-	s.eventually("the daemon judges", func() bool {
-		p.prompt("Write it.", writeFile, done)
-		text = p.toolEnd("write").at("result.content.0.text").text()
-		p.settled()
+	s.Eventually("the daemon judges", func() bool {
+		p.Prompt("Write it.", writeFile, done)
+		text = p.ToolEnd("write").At("result.content.0.text").Text()
+		p.Settled()
 		return !strings.Contains(text, "cannot judge")
 	})
 	return text
@@ -52,37 +53,35 @@ func TestASessionInPlanModeIsHeldWhileTheDaemonHangs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.impatient()
-	p := s.open()
-	p.command("/plan")
-	p.planMode(true)
+	p := s.planning()
 	pid, goOn := s.hang()
-	p.prompt("Write it.", writeFile, done)
-	end := p.toolEnd("write")
-	if !end.at("isError").truth() {
+	p.Prompt("Write it.", writeFile, done)
+	end := p.ToolEnd("write")
+	if !end.At("isError").Truth() {
 		t.Error("a file was written in plan mode while the daemon hangs")
 	}
-	contains(t, end.at("result.content.0.text").text(), "this session is in plan mode", fmt.Sprintf("(process %d) does not answer", pid), "end its process")
-	p.settled()
-	p.prompt("Read it.", scriptedmodel.Step{Tool: "read", Args: map[string]any{"path": "README.md"}}, done)
-	if end := p.toolEnd("read"); end.at("isError").truth() {
+	contains(t, end.At("result.content.0.text").Text(), "this session is in plan mode", fmt.Sprintf("(process %d) does not answer", pid), "end its process")
+	p.Settled()
+	p.Prompt("Read it.", scriptedmodel.Step{Tool: "read", Args: map[string]any{"path": "README.md"}}, done)
+	if end := p.ToolEnd("read"); end.At("isError").Truth() {
 		t.Errorf("reading is refused: %s", end)
 	}
-	p.settled()
-	p.ask(map[string]any{"type": "bash", "command": "touch bread.txt"})
-	if _, err := os.Stat(filepath.Join(s.dir, "bread.txt")); err == nil {
+	p.Settled()
+	p.Ask(map[string]any{"type": "bash", "command": "touch bread.txt"})
+	if _, err := os.Stat(filepath.Join(s.Dir, "bread.txt")); err == nil {
 		t.Error("a command of the user ran in plan mode while the daemon hangs")
 	}
-	p.command("/plan off")
-	p.notice("/plan: the pilothouse daemon")
+	p.Prompt("/plan off")
+	p.Notice("/plan: the pilothouse daemon")
 
 	goOn()
 	contains(t, p.judged(s), "Plan mode only reads")
-	p.command("/plan off")
+	p.Prompt("/plan off")
 	p.planMode(false)
 	if !p.writes(s) {
 		t.Error("plan mode cannot be left after the daemon went on")
 	}
-	p.close()
+	p.Close()
 }
 
 func TestASessionThatNeverPlannedGoesOnWhileTheDaemonHangs(t *testing.T) {
@@ -96,23 +95,23 @@ func TestASessionThatNeverPlannedGoesOnWhileTheDaemonHangs(t *testing.T) {
 		t.Error("a session that has nothing to do with planning cannot write")
 	}
 	show := plans(map[string]any{"action": "show"})
-	p.prompt("Plan it.", show, choose("Which oven?", "", "The old one"), done)
+	p.Prompt("Plan it.", show, choose("Which oven?", "", "The old one"), done)
 	for _, tool := range []string{"plans", "ask_choice"} {
-		end := p.toolEnd(tool)
-		if !end.at("isError").truth() {
+		end := p.ToolEnd(tool)
+		if !end.At("isError").Truth() {
 			t.Errorf("%s does not fail: %s", tool, end)
 		}
-		contains(t, end.at("result.content.0.text").text(), "does not answer")
+		contains(t, end.At("result.content.0.text").Text(), "does not answer")
 	}
-	p.settled()
+	p.Settled()
 	goOn()
-	s.eventually("the tool works again", func() bool {
-		p.prompt("Plan it.", show, done)
-		end := p.toolEnd("plans")
-		p.settled()
-		return !end.at("isError").truth()
+	s.Eventually("the tool works again", func() bool {
+		p.Prompt("Plan it.", show, done)
+		end := p.ToolEnd("plans")
+		p.Settled()
+		return !end.At("isError").Truth()
 	})
-	p.close()
+	p.Close()
 }
 
 // What is under way when the daemon begins to hang has no hook before it that would tell.
@@ -120,89 +119,75 @@ func TestAQuestionOfADaemonThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.impatient()
-	p := s.open()
-	p.command("/plan")
-	p.planMode(true)
-	p.prompt("Plan it.", submit, done)
-	shown := p.dialog("editor")
+	p := s.planning()
+	p.Prompt("Plan it.", submit, done)
+	shown := p.Dialog("editor")
 	_, goOn := s.hang()
-	p.reply(shown, shown.at("prefill").text())
-	end := p.toolEnd("exit_plan_mode")
-	if !end.at("isError").truth() {
+	p.Reply(shown, shown.At("prefill").Text())
+	end := p.ToolEnd("exit_plan_mode")
+	if !end.At("isError").Truth() {
 		t.Errorf("a plan was approved while the daemon hangs: %s", end)
 	}
-	contains(t, end.at("result.content.0.text").text(), "does not answer")
-	p.settled()
+	contains(t, end.At("result.content.0.text").Text(), "does not answer")
+	p.Settled()
 	goOn()
 	contains(t, p.judged(s), "Plan mode only reads")
-	p.close()
+	p.Close()
 }
 
 func TestARoundTellsThatItsDaemonHangsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.impatient()
-	s.confirm("reviewer")
-	finish := s.gated()
-	p := s.open()
-	p.prompt("Have the plan reviewed.", refine(map[string]any{"reviewers": 3}), done)
-	p.await("tool_execution_update")
-	s.responding(3)
+	p, finish := s.reviewing()
 	_, goOn := s.hang()
-	says := func(e value) bool {
-		return strings.Contains(e.at("partialResult.content.0.text").text(), "does not answer; the round goes on when it does")
+	says := func(e piharness.Value) bool {
+		return strings.Contains(e.At("partialResult.content.0.text").Text(), "does not answer; the round goes on when it does")
 	}
-	p.await("tool_execution_update", says)
+	p.Await("tool_execution_update", says)
 	goOn()
-	p.await("tool_execution_update", func(e value) bool { return !says(e) })
+	p.Await("tool_execution_update", func(e piharness.Value) bool { return !says(e) })
 	finish()
-	end := p.toolEnd("refine")
-	if lanes := end.at("result.details.lanes").each("status"); lanes != "complete complete complete" {
+	end := p.ToolEnd("refine")
+	if lanes := end.At("result.details.lanes").Each("status"); lanes != "complete complete complete" {
 		t.Errorf("the round: %s", end)
 	}
-	p.settled()
-	p.close()
+	p.Settled()
+	p.Close()
 }
 
 func TestTheResultOfARoundComesToASessionThatDidNotWaitForIt(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.impatient()
-	s.confirm("reviewer")
-	finish := s.gated()
-	p := s.open()
-	p.prompt("Have the plan reviewed.", refine(map[string]any{"reviewers": 3}), done)
-	p.await("tool_execution_update")
-	s.responding(3)
+	p, finish := s.reviewing()
 	_, goOn := s.hang()
-	end := p.toolEnd("refine")
-	if !end.at("isError").truth() {
+	end := p.ToolEnd("refine")
+	if !end.At("isError").Truth() {
 		t.Errorf("a round whose daemon hangs ends well: %s", end)
 	}
-	contains(t, end.at("result.content.0.text").text(), "does not answer; the round goes on when it does, and its result comes here then")
-	p.settled()
+	contains(t, end.At("result.content.0.text").Text(), "does not answer; the round goes on when it does, and its result comes here then")
+	p.Settled()
 	goOn()
-	s.eventually("the session hears of the daemon", func() bool {
-		p.prompt("Hello.", plans(map[string]any{"action": "show"}), done)
-		p.settled()
-		return len(p.seen(func(e value) bool { return strings.Contains(e.at("message").text(), "still at work") })) > 0
+	s.Eventually("the session hears of the daemon", func() bool {
+		p.Prompt("Hello.", plans(map[string]any{"action": "show"}), done)
+		p.Settled()
+		return len(p.Seen(func(e piharness.Value) bool { return strings.Contains(e.At("message").Text(), "still at work") })) > 0
 	})
 	finish()
-	arrived := p.await("message_end", func(e value) bool { return e.at("message.customType").text() == "pilothouse-result" })
-	if n := strings.Count(arrived.at("message.content").String(), "No findings."); n != 3 {
+	arrived := p.Await("message_end", func(e piharness.Value) bool { return e.At("message.customType").Text() == "pilothouse-result" })
+	if n := strings.Count(arrived.At("message.content").String(), "No findings."); n != 3 {
 		t.Errorf("%d of 3 answers arrived: %s", n, arrived)
 	}
-	s.eventually("the result is acknowledged", func() bool { return len(s.ask("/v1/calls").at("calls").list()) == 0 })
-	p.close()
+	s.Eventually("the result is acknowledged", func() bool { return len(s.Ask("/v1/calls").At("calls").List()) == 0 })
+	p.Close()
 }
 
 func TestADaemonThatHangsIsReplacedOnceItIsEnded(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.impatient()
-	p := s.open()
-	p.command("/plan")
-	p.planMode(true)
+	p := s.planning()
 	pid, _ := s.hang()
 	if p.writes(s) {
 		t.Error("a file was written in plan mode while the daemon hangs")
@@ -211,18 +196,16 @@ func TestADaemonThatHangsIsReplacedOnceItIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, p.judged(s), "Plan mode only reads")
-	p.close()
+	p.Close()
 }
 
 func TestTheEndOfASessionStartsNoDaemon(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	p := s.open()
-	p.command("/plan")
-	p.planMode(true)
+	p := s.planning()
 	s.must("serve", "--stop")
-	p.close()
-	if health, err := s.tryAsk("/v1/health"); err == nil {
+	p.Close()
+	if health, err := s.TryAsk("/v1/health"); err == nil {
 		t.Errorf("a session that ended has started the daemon %s", health)
 	}
 }
@@ -231,22 +214,20 @@ func TestASessionThatBeganWhileTheDaemonHungIsMadeKnownLater(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.impatient()
-	kept := []string{"--session-dir", filepath.Join(s.agentDir, "kept")}
-	p := s.open(kept...)
-	p.command("/plan")
-	p.planMode(true)
-	p.prompt("Hello.", scriptedmodel.Step{Text: "hello"})
-	p.settled()
-	p.kill()
+	kept := []string{"--session-dir", filepath.Join(s.AgentDir, "kept")}
+	p := s.planning(kept...)
+	p.Prompt("Hello.", scriptedmodel.Step{Text: "hello"})
+	p.Settled()
+	p.Kill()
 
 	_, goOn := s.hang()
 	p = s.open(append(kept, "--continue")...)
-	p.notice("does not answer")
+	p.Notice("does not answer")
 	if p.writes(s) {
 		t.Error("a file was written in plan mode while the daemon hangs")
 	}
 	goOn()
 	contains(t, p.judged(s), "Plan mode only reads")
-	p.find(func(e value) bool { return strings.Contains(e.at("message").text(), "Plan mode is still on") })
-	p.close()
+	p.Find(func(e piharness.Value) bool { return strings.Contains(e.At("message").Text(), "Plan mode is still on") })
+	p.Close()
 }

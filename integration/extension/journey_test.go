@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
@@ -19,27 +20,21 @@ var (
 	submit    = scriptedmodel.Step{Tool: "exit_plan_mode", Args: map[string]any{"plan": completePlan}}
 )
 
-// command types a slash command.
-func (p *session) command(text string) {
-	p.t.Helper()
-	p.ask(map[string]any{"type": "prompt", "message": text})
-}
-
 // planMode waits until the status line says whether plan mode is on.
 func (p *session) planMode(on bool) {
 	p.t.Helper()
-	p.await("extension_ui_request", func(e value) bool {
-		return e.at("method").text() == "setStatus" && e.at("statusKey").text() == "pilothouse-plan" && (e.at("statusText").text() != "") == on
+	p.Await("extension_ui_request", func(e piharness.Value) bool {
+		return e.At("method").Text() == "setStatus" && e.At("statusKey").Text() == "pilothouse-plan" && (e.At("statusText").Text() != "") == on
 	})
 }
 
 // writes lets the model write a file and tells whether it was let.
 func (p *session) writes(s *scene) bool {
 	p.t.Helper()
-	p.prompt("Write it.", writeFile, done)
-	refused := p.toolEnd("write").at("isError").truth()
-	p.settled()
-	_, err := os.Stat(filepath.Join(s.dir, "bread.txt"))
+	p.Prompt("Write it.", writeFile, done)
+	refused := p.ToolEnd("write").At("isError").Truth()
+	p.Settled()
+	_, err := os.Stat(filepath.Join(s.Dir, "bread.txt"))
 	if refused != (err != nil) {
 		p.t.Errorf("the call was refused: %t; the file: %v", refused, err)
 	}
@@ -53,16 +48,16 @@ func TestPlanEntersPlanModeWithoutATurn(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			p := s.open()
-			p.command(words)
+			p.Prompt(words)
 			p.planMode(true)
-			p.notice("Plan mode is on")
-			if n := s.model.Stats().Requests; n != 0 {
+			p.Notice("Plan mode is on")
+			if n := s.Model.Stats().Requests; n != 0 {
 				t.Errorf("the model was asked %d times", n)
 			}
 			if p.writes(s) {
 				t.Error("a file was written in plan mode")
 			}
-			p.close()
+			p.Close()
 		})
 	}
 }
@@ -72,149 +67,143 @@ func TestPlanWithARequestSubmitsItUnderPlanMode(t *testing.T) {
 	s := newScene(t)
 	p := s.open()
 	request := "continue the migration plan " + scriptedmodel.Script(writeFile, scriptedmodel.Step{Text: "done", LogSystem: true})
-	p.command("/plan " + request)
+	p.Prompt("/plan " + request)
 	p.planMode(true)
-	if !p.toolEnd("write").at("isError").truth() {
+	if !p.ToolEnd("write").At("isError").Truth() {
 		t.Error("the request was carried out without plan mode")
 	}
-	p.settled()
-	first := s.model.Requests()[0]
+	p.Settled()
+	first := s.Model.Requests()[0]
 	if first.User != request {
 		t.Errorf("the model got %q, want the request as it was typed", first.User)
 	}
 	contains(t, first.System, "exit_plan_mode")
-	p.close()
+	p.Close()
 }
 
 func TestPlanWhileTheAgentIsBusySteersIt(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	p := s.open("--no-session", "-e", probe(t))
-	p.prompt("Write it.", scriptedmodel.Step{Tools: []scriptedmodel.ToolCall{{Name: "hold"}, {Name: "write", Args: writeFile.Args}}}, done)
-	p.await("tool_execution_start", func(e value) bool { return e.at("toolName").text() == "hold" })
+	p.Prompt("Write it.", scriptedmodel.Step{Tools: []scriptedmodel.ToolCall{{Name: "hold"}, {Name: "write", Args: writeFile.Args}}}, done)
+	p.Await("tool_execution_start", func(e piharness.Value) bool { return e.At("toolName").Text() == "hold" })
 	request := "look first " + scriptedmodel.Script(scriptedmodel.Step{Text: "looked"})
-	p.command("/plan " + request)
+	p.Prompt("/plan " + request)
 	p.planMode(true)
-	s.write("go-on", "")
-	if !p.toolEnd("write").at("isError").truth() {
+	s.Write("go-on", "")
+	if !p.ToolEnd("write").At("isError").Truth() {
 		t.Error("the agent wrote after plan mode was on")
 	}
-	p.settled()
-	requests := s.model.Requests()
+	p.Settled()
+	requests := s.Model.Requests()
 	if len(requests) != 2 || requests[1].User != request {
 		t.Errorf("%d requests, the last for %q: the request did not steer the turn at work", len(requests), requests[len(requests)-1].User)
 	}
-	p.close()
+	p.Close()
 }
 
 func TestPlanOffLeavesPlanModeWithoutATurn(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	p := s.open()
-	p.command("/plan")
-	p.planMode(true)
-	p.command("/plan off")
+	p := s.planning()
+	p.Prompt("/plan off")
 	p.planMode(false)
-	if n := s.model.Stats().Requests; n != 0 {
+	if n := s.Model.Stats().Requests; n != 0 {
 		t.Errorf("the model was asked %d times", n)
 	}
 	if !p.writes(s) {
 		t.Error("nothing can be written after plan mode")
 	}
-	p.close()
+	p.Close()
 }
 
 func TestARequestThatIsNotSubmittedBringsTheEarlierStateBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	if err := os.Remove(filepath.Join(s.agentDir, "models.json")); err != nil { // Pi has no model to submit to
+	if err := os.Remove(filepath.Join(s.AgentDir, "models.json")); err != nil { // Pi has no model to submit to
 		t.Fatal(err)
 	}
 	p := s.open()
-	p.command("/plan continue the migration plan")
+	p.Prompt("/plan continue the migration plan")
 	p.planMode(false)
-	contains(t, p.notice("The request was not submitted").at("message").text(), "Pi has no model to ask", "Plan mode is off, as before")
-	p.ask(map[string]any{"type": "bash", "command": "touch bread.txt"})
-	if _, err := os.Stat(filepath.Join(s.dir, "bread.txt")); err != nil {
+	contains(t, p.Notice("The request was not submitted").At("message").Text(), "Pi has no model to ask", "Plan mode is off, as before")
+	p.Ask(map[string]any{"type": "bash", "command": "touch bread.txt"})
+	if _, err := os.Stat(filepath.Join(s.Dir, "bread.txt")); err != nil {
 		t.Errorf("plan mode is on although the request was not submitted: %v", err)
 	}
-	p.command("/plan")
+	p.Prompt("/plan")
 	p.planMode(true)
-	p.command("/plan continue the migration plan")
+	p.Prompt("/plan continue the migration plan")
 	p.planMode(true)
-	contains(t, p.notice("The request was not submitted").at("message").text(), "Plan mode is on, as before")
-	p.close()
+	contains(t, p.Notice("The request was not submitted").At("message").Text(), "Plan mode is on, as before")
+	p.Close()
 }
 
 func TestAPlanIsApprovedAsItWasShown(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	p := s.open()
-	p.command("/plan")
-	p.planMode(true)
-	p.prompt("Plan it.", submit, done)
-	shown := p.dialog("editor")
-	if got := strings.TrimSpace(shown.at("prefill").text()); got != strings.TrimSpace(completePlan) {
+	p := s.planning()
+	p.Prompt("Plan it.", submit, done)
+	shown := p.Dialog("editor")
+	if got := strings.TrimSpace(shown.At("prefill").Text()); got != strings.TrimSpace(completePlan) {
 		t.Errorf("the plan is shown as %q", got)
 	}
-	p.reply(shown, shown.at("prefill").text())
-	choice := p.dialog("select")
-	options := choice.at("options").list()
+	p.Reply(shown, shown.At("prefill").Text())
+	choice := p.Dialog("select")
+	options := choice.At("options").List()
 	if len(options) != 3 {
 		t.Fatalf("choices %s", choice)
 	}
-	p.reply(choice, options[0].text())
+	p.Reply(choice, options[0].Text())
 	p.planMode(false)
-	end := p.toolEnd("exit_plan_mode")
-	if end.at("isError").truth() {
+	end := p.ToolEnd("exit_plan_mode")
+	if end.At("isError").Truth() {
 		t.Errorf("the approved plan is an error: %s", end)
 	}
-	p.settled()
+	p.Settled()
 	if !p.writes(s) {
 		t.Error("nothing can be written after the approval")
 	}
-	p.close()
+	p.Close()
 }
 
 func TestAPlanThatIsNotApprovedKeepsPlanModeOn(t *testing.T) {
 	t.Parallel()
 	for name, review := range map[string]func(*session){
-		"the review is cancelled": func(p *session) { p.reply(p.dialog("editor"), nil) },
+		"the review is cancelled": func(p *session) { p.Reply(p.Dialog("editor"), nil) },
 		"the plan is edited": func(p *session) {
-			shown := p.dialog("editor")
-			p.reply(shown, shown.at("prefill").text()+"\n3. Cool down.\n")
+			shown := p.Dialog("editor")
+			p.Reply(shown, shown.At("prefill").Text()+"\n3. Cool down.\n")
 		},
 		"the decision is dismissed": func(p *session) {
-			shown := p.dialog("editor")
-			p.reply(shown, shown.at("prefill").text())
-			p.reply(p.dialog("select"), nil)
+			shown := p.Dialog("editor")
+			p.Reply(shown, shown.At("prefill").Text())
+			p.Reply(p.Dialog("select"), nil)
 		},
 		"feedback is given": func(p *session) {
-			shown := p.dialog("editor")
-			p.reply(shown, shown.at("prefill").text())
-			choice := p.dialog("select")
-			p.reply(choice, choice.at("options.2").text())
-			p.reply(p.dialog("input"), "Cool down, too.")
+			shown := p.Dialog("editor")
+			p.Reply(shown, shown.At("prefill").Text())
+			choice := p.Dialog("select")
+			p.Reply(choice, choice.At("options.2").Text())
+			p.Reply(p.Dialog("input"), "Cool down, too.")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			p := s.open()
-			p.command("/plan")
-			p.planMode(true)
-			p.prompt("Plan it.", submit, done)
+			p := s.planning()
+			p.Prompt("Plan it.", submit, done)
 			review(p)
-			end := p.toolEnd("exit_plan_mode")
-			if !end.at("isError").truth() {
+			end := p.ToolEnd("exit_plan_mode")
+			if !end.At("isError").Truth() {
 				t.Errorf("the plan is approved: %s", end)
 			}
-			contains(t, end.at("result.content.0.text").text(), "Plan mode stays on")
-			p.settled()
+			contains(t, end.At("result.content.0.text").Text(), "Plan mode stays on")
+			p.Settled()
 			if p.writes(s) {
 				t.Error("a file was written although the plan was not approved")
 			}
-			p.close()
+			p.Close()
 		})
 	}
 }
@@ -222,42 +211,38 @@ func TestAPlanThatIsNotApprovedKeepsPlanModeOn(t *testing.T) {
 func TestAReviewThatIsAbortedKeepsPlanModeOn(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	p := s.open()
-	p.command("/plan")
-	p.planMode(true)
-	p.prompt("Plan it.", submit, done)
-	p.dialog("editor")
-	p.ask(map[string]any{"type": "abort"})
-	if end := p.toolEnd("exit_plan_mode"); !end.at("isError").truth() {
+	p := s.planning()
+	p.Prompt("Plan it.", submit, done)
+	p.Dialog("editor")
+	p.Ask(map[string]any{"type": "abort"})
+	if end := p.ToolEnd("exit_plan_mode"); !end.At("isError").Truth() {
 		t.Errorf("an aborted review approves: %s", end)
 	}
-	p.settled()
+	p.Settled()
 	if p.writes(s) {
 		t.Error("a file was written although the review was aborted")
 	}
-	p.close()
+	p.Close()
 }
 
 func TestThePlanToolFailsOutsideOfPlanMode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	p := s.open()
-	p.prompt("Plan it.", submit, done)
-	end := p.toolEnd("exit_plan_mode")
-	if !end.at("isError").truth() {
+	p.Prompt("Plan it.", submit, done)
+	end := p.ToolEnd("exit_plan_mode")
+	if !end.At("isError").Truth() {
 		t.Errorf("a plan was accepted outside of plan mode: %s", end)
 	}
-	contains(t, end.at("result.content.0.text").text(), "not on")
-	p.settled()
-	p.close()
+	contains(t, end.At("result.content.0.text").Text(), "not on")
+	p.Settled()
+	p.Close()
 }
 
 func TestPlanModeJudgesEachCommandAndEachTool(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	p := s.open("--no-session", "-e", probe(t))
-	p.command("/plan")
-	p.planMode(true)
+	p := s.planning("--no-session", "-e", probe(t))
 	for _, one := range []struct {
 		step    scriptedmodel.Step
 		refused bool
@@ -268,34 +253,32 @@ func TestPlanModeJudgesEachCommandAndEachTool(t *testing.T) {
 		{scriptedmodel.Step{Tool: "bake", Args: map[string]any{}}, true},   // declares nothing
 		{scriptedmodel.Step{Tool: "sniff", Args: map[string]any{}}, false}, // declares that it only reads
 	} {
-		p.prompt("Do it.", one.step, done)
-		if end := p.toolEnd(one.step.Tool); end.at("isError").truth() != one.refused {
+		p.Prompt("Do it.", one.step, done)
+		if end := p.ToolEnd(one.step.Tool); end.At("isError").Truth() != one.refused {
 			t.Errorf("%s %v: %s", one.step.Tool, one.step.Args, end)
 		}
-		p.settled()
+		p.Settled()
 	}
 	// A tool that calls another does not get around the gate.
-	p.command("/plan off")
+	p.Prompt("/plan off")
 	p.planMode(false)
-	p.command("/plan")
+	p.Prompt("/plan")
 	p.planMode(true)
-	p.prompt("Do it.", scriptedmodel.Step{Tool: "delegate_write", Args: map[string]any{}}, done)
-	p.settled()
-	if _, err := os.Stat(filepath.Join(s.dir, "bread.txt")); err == nil {
+	p.Prompt("Do it.", scriptedmodel.Step{Tool: "delegate_write", Args: map[string]any{}}, done)
+	p.Settled()
+	if _, err := os.Stat(filepath.Join(s.Dir, "bread.txt")); err == nil {
 		t.Error("a file was written in plan mode")
 	}
-	p.close()
+	p.Close()
 }
 
 func TestACommandOfTheUserIsHeldToPlanModeToo(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	p := s.open()
-	p.command("/plan")
-	p.planMode(true)
-	result := p.ask(map[string]any{"type": "bash", "command": "touch bread.txt"})
-	if _, err := os.Stat(filepath.Join(s.dir, "bread.txt")); err == nil {
+	p := s.planning()
+	result := p.Ask(map[string]any{"type": "bash", "command": "touch bread.txt"})
+	if _, err := os.Stat(filepath.Join(s.Dir, "bread.txt")); err == nil {
 		t.Errorf("the command ran: %s", result)
 	}
-	p.close()
+	p.Close()
 }

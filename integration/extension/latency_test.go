@@ -28,29 +28,29 @@ func BenchmarkHooksOfAToolCall(b *testing.B) {
 			s.confirm()
 			args := []string{"--no-session", "-ne", "-e", ofTests(b, "before.ts")}
 			if !c.without {
-				args = append(args, "-e", filepath.Join(s.agentDir, "extensions", "pilothouse", "index.ts"))
+				args = append(args, "-e", filepath.Join(s.AgentDir, "extensions", "pilothouse", "index.ts"))
 			}
 			p := s.open(append(args, "-e", ofTests(b, "after.ts"))...)
 			if c.planMode {
-				p.command("/plan")
+				p.Prompt("/plan")
 				p.planMode(true)
 			}
 			steps := []scriptedmodel.Step{{Text: "ready"}}
 			if c.run {
 				steps = append([]scriptedmodel.Step{startRun}, steps...)
 			}
-			p.prompt("Begin.", steps...)
-			p.settled()
+			p.Prompt("Begin.", steps...)
+			p.Settled()
 			if c.run { // the turn was ended for a compaction, and goes on
-				p.settled()
+				p.Settled()
 			}
 			p.took()
 
 			look := scriptedmodel.Step{Tool: "bash", Args: map[string]any{"command": "cd . && git log --oneline | head -20 && ls"}}
 			steps = append(slices.Repeat([]scriptedmodel.Step{look}, b.N), done)
 			b.ResetTimer()
-			p.prompt("Look around.", steps...)
-			p.settled()
+			p.Prompt("Look around.", steps...)
+			p.Settled()
 			b.StopTimer()
 			times := p.took()
 			added := make([]float64, b.N)
@@ -66,11 +66,11 @@ func BenchmarkHooksOfAToolCall(b *testing.B) {
 			b.ReportMetric(added[len(added)/2], "p50-ms")
 			b.ReportMetric(added[len(added)*99/100], "p99-ms")
 			if c.without {
-				if n := s.model.Stats().Requests; n != b.N+2 {
+				if n := s.Model.Stats().Requests; n != b.N+2 {
 					b.Fatalf("the model was asked %d times", n)
 				}
 			}
-			p.close()
+			p.Close()
 		})
 	}
 }
@@ -78,8 +78,8 @@ func BenchmarkHooksOfAToolCall(b *testing.B) {
 // took is what the extensions of the benchmark have measured since the last time, in ms.
 func (p *session) took() map[string][]float64 {
 	p.t.Helper()
-	p.command("/took")
-	text := strings.TrimPrefix(p.notice("took ").at("message").text(), "took ")
+	p.Prompt("/took")
+	text := strings.TrimPrefix(p.Notice("took ").At("message").Text(), "took ")
 	var times map[string][]float64
 	if err := json.Unmarshal([]byte(text), &times); err != nil {
 		p.t.Fatalf("%v: %s", err, text)

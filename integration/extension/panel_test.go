@@ -92,7 +92,7 @@ func TestThePanelOfARound(t *testing.T) {
 		})
 	}
 	p.t = t
-	p.close()
+	p.Close()
 }
 
 func threePanes(t *testing.T, p *session) {

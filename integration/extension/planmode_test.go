@@ -15,14 +15,14 @@ func TestPlanModeAtATerminal(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	p := s.terminal()
-	bread := filepath.Join(s.dir, "bread.txt")
+	bread := filepath.Join(s.Dir, "bread.txt")
 	const editor = "Send it unchanged to decide on it"
 
 	// It begins without a turn.
-	asked := s.model.Stats().Requests
+	asked := s.Model.Stats().Requests
 	p.switches("/plan on", true)
 	p.shows("Plan mode is on")
-	if n := s.model.Stats().Requests - asked; n != 0 {
+	if n := s.Model.Stats().Requests - asked; n != 0 {
 		t.Errorf("the model was asked %d times", n)
 	}
 	p.asks("Bake.", writeFile, says("It stays unbaked."))
@@ -63,23 +63,23 @@ func TestPlanModeAtATerminal(t *testing.T) {
 	waits := scriptedmodel.Step{Tool: "bash", Args: map[string]any{"command": "touch waiting; until [ -e go-on ]; do sleep 0.02; done"}}
 	rye := scriptedmodel.Step{Tool: "write", Args: map[string]any{"path": "rye.txt", "content": "rye"}}
 	p.asks("Bake rye.", waits, rye, says("This is not asked for."))
-	p.eventually("the agent is busy", func() bool {
-		_, err := os.Stat(filepath.Join(s.dir, "waiting"))
+	p.Eventually("the agent is busy", func() bool {
+		_, err := os.Stat(filepath.Join(s.Dir, "waiting"))
 		return err == nil
 	})
 	p.types("/plan look first " + scriptedmodel.Script(rye, says("I have looked.")))
 	p.keys("Enter")
 	p.planMode(true)
-	s.write("go-on", "")
+	s.Write("go-on", "")
 	p.shows("Blocked `write rye.txt`", "I have looked.")
-	if _, err := os.Stat(filepath.Join(s.dir, "rye.txt")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.Dir, "rye.txt")); err == nil {
 		t.Error("a file was written after plan mode was on")
 	}
 
 	// It ends without a turn.
-	asked = s.model.Stats().Requests
+	asked = s.Model.Stats().Requests
 	p.switches("/plan off", false)
-	if n := s.model.Stats().Requests - asked; n != 0 {
+	if n := s.Model.Stats().Requests - asked; n != 0 {
 		t.Errorf("the model was asked %d times", n)
 	}
 }
@@ -88,23 +88,23 @@ func TestPlanModeAtATerminal(t *testing.T) {
 func TestAtATerminalARequestThatIsNotSubmittedBringsTheEarlierStateBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	if err := os.Remove(filepath.Join(s.agentDir, "models.json")); err != nil {
+	if err := os.Remove(filepath.Join(s.AgentDir, "models.json")); err != nil {
 		t.Fatal(err)
 	}
 	p := s.terminalStarting()
 	const request = "/plan continue the migration plan"
 	// While it starts, Pi leaves what was entered in its editor.
 	p.types(request)
-	p.eventually("the request is entered", func() bool {
+	p.Eventually("the request is entered", func() bool {
 		p.keys("Enter")
 		return strings.Contains(p.screen(), "The request was not submitted")
 	})
 	p.shows("Pi has no model to ask", "is off, as before")
 	p.planMode(false)
-	bread := filepath.Join(s.dir, "bread.txt")
+	bread := filepath.Join(s.Dir, "bread.txt")
 	p.types("!touch bread.txt")
 	p.keys("Enter")
-	p.eventually("what the user asks for is done", func() bool {
+	p.Eventually("what the user asks for is done", func() bool {
 		_, err := os.Stat(bread)
 		return err == nil
 	})
@@ -128,7 +128,7 @@ func (p *terminal) switches(command string, on bool) {
 	p.t.Helper()
 	p.hides(" Working ")
 	p.types(command)
-	p.eventually("the command is entered", func() bool {
+	p.Eventually("the command is entered", func() bool {
 		p.keys("Enter")
 		return inPlanMode(p.screen()) == on
 	})

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
@@ -54,12 +55,12 @@ func TestAWholePlanningRunAtATerminal(t *testing.T) {
 	p.types("Forty on weekdays")
 	p.keys("Enter")
 	p.shows("Blocked `write bread.txt`", "I know enough to write it.")
-	if _, err := os.Stat(filepath.Join(s.dir, "bread.txt")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.Dir, "bread.txt")); err == nil {
 		t.Error("a file was written while planning")
 	}
 	run := s.run()
-	dir := run.document("run.json").at("artifact_dir").text()
-	if want := filepath.Join(s.dir, "docs", "pi-plans"); filepath.Dir(dir) != want {
+	dir := run.document("run.json").At("artifact_dir").Text()
+	if want := filepath.Join(s.Dir, "docs", "pi-plans"); filepath.Dir(dir) != want {
 		t.Errorf("the documents go to %s, want below %s", dir, want)
 	}
 
@@ -115,21 +116,21 @@ func TestAWholePlanningRunAtATerminal(t *testing.T) {
 
 	// The approval is one of exactly this text.
 	plan := s.digest(dir + "/PLAN_v2.md")
-	if status := run.document("run.json").at("status").text(); status != "planning" {
+	if status := run.document("run.json").At("status").Text(); status != "planning" {
 		t.Errorf("before the approval the run is %s", status)
 	}
 	p.chooses("Let this plan be executed?", "Yes", "PLAN_v2.md", plan, "VC-001", "VC-002")
 	p.shows("It is over.")
-	if _, err := os.Stat(filepath.Join(s.dir, "bread.txt")); err != nil {
+	if _, err := os.Stat(filepath.Join(s.Dir, "bread.txt")); err != nil {
 		t.Errorf("nothing can be written after the approval: %v", err)
 	}
 	checkpoint := run.document("checkpoint.json")
-	if got := checkpoint.at("execution.approval.plan.sha256").text(); got != plan {
+	if got := checkpoint.At("execution.approval.plan.sha256").Text(); got != plan {
 		t.Errorf("the approval is one of %q, want %q", got, plan)
 	}
 	answers := map[string]string{}
-	for _, answered := range checkpoint.at("answeredQuestions").list() {
-		answers[answered.at("questionId").text()] = answered.at("answer").text() + " by " + answered.at("source").text()
+	for _, answered := range checkpoint.At("answeredQuestions").List() {
+		answers[answered.At("questionId").Text()] = answered.At("answer").Text() + " by " + answered.At("source").Text()
 	}
 	for id, want := range map[string]string{
 		"loaves": "Forty on weekdays by other", "buyers": "The village by user", "oven": "Yes by user", "decision": "Accept and execute by user",
@@ -138,20 +139,20 @@ func TestAWholePlanningRunAtATerminal(t *testing.T) {
 			t.Errorf("the answer to %s on record is %q, want %q", id, answers[id], want)
 		}
 	}
-	rounds := checkpoint.at("reviewRounds")
-	if got, want := rounds.each("role")+" "+rounds.each("dispositionArtifact"), "reviewer criticizer "+comments+" "; got != want {
+	rounds := checkpoint.At("reviewRounds")
+	if got, want := rounds.Each("role")+" "+rounds.Each("dispositionArtifact"), "reviewer criticizer "+comments+" "; got != want {
 		t.Errorf("the rounds on record are %q, want %q", got, want)
 	}
-	for _, round := range rounds.list() {
-		if !round.at("consolidated").truth() {
+	for _, round := range rounds.List() {
+		if !round.At("consolidated").Truth() {
 			t.Errorf("a round is not consolidated: %s", round)
 		}
 	}
-	config := parse(s.read(filepath.Join(s.dir, ".git", "pi_plans", "config.json")))
-	if tag, root := config.at("language.tag").text(), config.at("artifact_root_source").text(); tag != "en" || root != "user" {
+	config := piharness.Parse(s.read(filepath.Join(s.Dir, ".git", "pi_plans", "config.json")))
+	if tag, root := config.At("language.tag").Text(), config.At("artifact_root_source").Text(); tag != "en" || root != "user" {
 		t.Errorf("the settings: %s", config)
 	}
-	if status := run.document("run.json").at("status").text(); status != "done" {
+	if status := run.document("run.json").At("status").Text(); status != "done" {
 		t.Errorf("after its last check the run is %s", status)
 	}
 }
@@ -226,7 +227,7 @@ func chosen(screen string) string {
 // compactsEarly has Pi take even a short session for one that can be compacted.
 func (s *scene) compactsEarly() {
 	s.t.Helper()
-	path := filepath.Join(s.agentDir, "settings.json")
+	path := filepath.Join(s.AgentDir, "settings.json")
 	var settings map[string]any
 	if err := json.Unmarshal(s.read(path), &settings); err != nil {
 		s.t.Fatal(err)
@@ -268,8 +269,8 @@ func (d *door) way() <-chan struct{} {
 // door puts a door that is shut before the model.
 func (s *scene) door() *door {
 	s.t.Helper()
-	models := filepath.Join(s.agentDir, "models.json")
-	model, err := url.Parse(s.model.BaseURL())
+	models := filepath.Join(s.AgentDir, "models.json")
+	model, err := url.Parse(s.Model.BaseURL())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -310,25 +311,25 @@ type runFiles struct {
 // run is the only run of the workspace.
 func (s *scene) run() runFiles {
 	s.t.Helper()
-	runs, err := filepath.Glob(filepath.Join(s.dir, ".git", "pi_plans", "runs", "*"))
+	runs, err := filepath.Glob(filepath.Join(s.Dir, ".git", "pi_plans", "runs", "*"))
 	if err != nil || len(runs) != 1 {
 		s.t.Fatalf("the runs are %v, %v; want one", runs, err)
 	}
 	return runFiles{s, runs[0]}
 }
 
-func (r runFiles) document(name string) value {
+func (r runFiles) document(name string) piharness.Value {
 	r.t.Helper()
-	return parse(r.read(filepath.Join(r.dir, name)))
+	return piharness.Parse(r.read(filepath.Join(r.dir, name)))
 }
 
 // round is the id of the only round of a role.
 func (r runFiles) round(role string) string {
 	r.t.Helper()
 	var ids []string
-	for _, round := range r.document("checkpoint.json").at("reviewRounds").list() {
-		if round.at("role").text() == role {
-			ids = append(ids, round.at("roundId").text())
+	for _, round := range r.document("checkpoint.json").At("reviewRounds").List() {
+		if round.At("role").Text() == role {
+			ids = append(ids, round.At("roundId").Text())
 		}
 	}
 	if len(ids) != 1 {
@@ -341,9 +342,9 @@ func (r runFiles) round(role string) string {
 func (r runFiles) reviews() string {
 	r.t.Helper()
 	var all strings.Builder
-	for _, round := range r.document("checkpoint.json").at("reviewRounds").list() {
-		for _, lane := range round.at("lanes").list() {
-			fmt.Fprintf(&all, "%s\n", r.read(filepath.Join(r.dir, filepath.FromSlash(lane.at("resultFile").text()))))
+	for _, round := range r.document("checkpoint.json").At("reviewRounds").List() {
+		for _, lane := range round.At("lanes").List() {
+			fmt.Fprintf(&all, "%s\n", r.read(filepath.Join(r.dir, filepath.FromSlash(lane.At("resultFile").Text()))))
 		}
 	}
 	return all.String()

@@ -4,20 +4,11 @@
 package extension_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -26,9 +17,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience ends what hangs; no assertion depends on it.
-const patience = 2 * time.Minute
 
 const planText = "# Bake more bread\n\n## Implementation Items\n- `I-001`: bake forty loaves a day\n\n" +
 	"## Verifier Checklist\n- [ ] `VC-001` I-001; pass: forty loaves; evidence: count them\n"
@@ -64,11 +52,11 @@ say '{"type":"agent_settled","aborted":false}'
 // gated makes the subagents of sessions from now on wait for the returned function.
 func (s *scene) gated() (open func()) {
 	s.t.Helper()
-	program, gate := filepath.Join(s.runtime, "pi"), filepath.Join(s.runtime, "gate")
+	program, gate := filepath.Join(s.Runtime, "pi"), filepath.Join(s.Runtime, "gate")
 	if err := os.WriteFile(program, []byte(gatedPi), 0o700); err != nil {
 		s.t.Fatal(err)
 	}
-	s.env = append(s.env, "PILOTHOUSE_PI="+program, "GATE="+gate)
+	s.Env = append(s.Env, "PILOTHOUSE_PI="+program, "GATE="+gate)
 	return func() {
 		if err := os.WriteFile(gate, nil, 0o600); err != nil {
 			s.t.Fatal(err)
@@ -79,58 +67,25 @@ func (s *scene) gated() (open func()) {
 // responding waits until that many lanes have said something.
 func (s *scene) responding(lanes int) {
 	s.t.Helper()
-	s.eventually("the lanes respond", func() bool {
-		return strings.Count(s.ask("/v1/lanes").at("lanes").each("phase"), "responding") == lanes
+	s.Eventually("the lanes respond", func() bool {
+		return strings.Count(s.Ask("/v1/lanes").At("lanes").Each("phase"), "responding") == lanes
 	})
 }
 
-// scene is a workspace with Pi, the extension and a model. All processes that come of
-// it have the marker in their environment, the daemon too.
+// scene is a user's repository with the plan as PLAN_v1.md, and the extension.
 type scene struct {
-	t        testing.TB
-	dir      string
-	agentDir string
-	env      []string
-	marker   string
-	runtime  string // XDG_RUNTIME_DIR
-	model    *scriptedmodel.Server
-	heard    *lockedBuffer // the model's log
+	*piharness.Scene
+	t testing.TB
 }
-
-var scenes atomic.Int64
 
 // newScene installs the extension for a user whose model answers by the rules.
 func newScene(t testing.TB, rules ...scriptedmodel.Rule) *scene {
 	t.Helper()
-	s := &scene{t: t, heard: &lockedBuffer{}, marker: fmt.Sprintf("pilothouse-extension-%d-%d-", os.Getpid(), scenes.Add(1))}
-	var err error
-	if s.model, err = scriptedmodel.Start(scriptedmodel.Options{Rules: rules, Log: s.heard}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.model.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s.agentDir = filepath.Join(t.TempDir(), "agent")
-	if err := scriptedmodel.AgentDir(s.agentDir, s.model.BaseURL()); err != nil {
-		t.Fatal(err)
-	}
-	env := piharness.Env(t, s.agentDir)
-	s.dir = piharness.Repo(t)
-	for _, entry := range env {
-		if home, found := strings.CutPrefix(entry, "HOME="); found {
-			s.runtime = filepath.Join(home, "run")
-		}
-	}
-	if err := os.Mkdir(s.runtime, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s.env = append(env, "XDG_RUNTIME_DIR="+s.runtime, "PILOTHOUSE_E2E="+s.marker)
-	t.Cleanup(s.noSurvivors)
-	t.Cleanup(func() { s.must("serve", "--stop") })
-	s.write("PLAN_v1.md", planText)
-	s.must("install")
+	s := &scene{piharness.NewScene(t, rules...), t}
+	// The session tells the daemon which Pi it is.
+	s.Env = slices.DeleteFunc(s.Env, func(entry string) bool { return strings.HasPrefix(entry, "PILOTHOUSE_PI=") })
+	s.Write("PLAN_v1.md", planText)
+	s.Install()
 	return s
 }
 
@@ -146,103 +101,7 @@ func (s *scene) confirm(roles ...string) {
 // must runs pilothouse to its end and returns what it prints.
 func (s *scene) must(args ...string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, piharness.Binary(s.t), args...)
-	cmd.Dir, cmd.Env = s.dir, s.env
-	var out, problems bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); err != nil {
-		s.t.Fatalf("pilothouse %v: %v\n%s", args, err, problems.String())
-	}
-	return out.String()
-}
-
-func (s *scene) write(name, text string) string {
-	s.t.Helper()
-	path := filepath.Join(s.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		s.t.Fatal(err)
-	}
-	return path
-}
-
-func (s *scene) socket() string { return filepath.Join(s.runtime, "pilothouse", "api.sock") }
-
-// ask reads the daemon's answer to a question.
-func (s *scene) ask(path string) value {
-	s.t.Helper()
-	answer, err := s.tryAsk(path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return answer
-}
-
-func (s *scene) tryAsk(path string) (value, error) {
-	transport := &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", s.socket())
-		},
-	}
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://daemon"+path, nil)
-	if err != nil {
-		return value{}, err
-	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return value{}, err
-	}
-	defer response.Body.Close()
-	var answer json.RawMessage
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return value{}, err
-	}
-	return parse(answer), nil
-}
-
-// eventually waits until something holds.
-func (s *scene) eventually(what string, holds func() bool) {
-	s.t.Helper()
-	deadline := time.After(patience)
-	for !holds() {
-		select {
-		case <-deadline:
-			s.t.Fatalf("it never came to this: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-// await waits until the model's counts satisfy reached.
-func (s *scene) await(reached func(scriptedmodel.Stats) bool) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-	defer cancel()
-	if err := s.model.Await(ctx, reached); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *scene) noSurvivors() {
-	s.t.Helper()
-	deadline := time.After(patience)
-	for {
-		left := piharness.Survivors(s.marker)
-		if len(left) == 0 {
-			return
-		}
-		select {
-		case <-deadline:
-			s.t.Errorf("processes outlived the test: %v", left)
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	return s.Must(0, args...).Stdout
 }
 
 func contains(t testing.TB, text string, words ...string) {
@@ -252,21 +111,4 @@ func contains(t testing.TB, text string, words ...string) {
 			t.Errorf("%q does not say %q", text, word)
 		}
 	}
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -27,9 +27,9 @@ func (s *scene) terminal() *terminal {
 	p := s.terminalStarting()
 	p.types("Good morning. " + scriptedmodel.Script(says("The oven is warm.")))
 	// While it starts, Pi leaves what was entered in its editor.
-	s.eventually("Pi answers", func() bool {
+	s.Eventually("Pi answers", func() bool {
 		p.keys("Enter")
-		return s.model.Stats().Requests > 0
+		return s.Model.Stats().Requests > 0
 	})
 	p.shows("The oven is warm.")
 	return p
@@ -41,7 +41,7 @@ func (s *scene) terminalStarting() *terminal {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		s.t.Skip("tmux is not installed, and it is the terminal of these tests")
 	}
-	p := &terminal{s, filepath.Join(s.runtime, "tmux")}
+	p := &terminal{s, filepath.Join(s.Runtime, "tmux")}
 	pi := piharness.NewPi(s.t)
 	p.tmux(append([]string{"new-session", "-d", "-s", "t", "-x", "120", "-y", "40"}, append(pi, "--no-session")...)...)
 	pid, err := strconv.Atoi(strings.TrimSpace(p.tmux("display-message", "-p", "-t", "t", "#{pane_pid}")))
@@ -58,7 +58,7 @@ func (p *terminal) end(pid int) {
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		p.t.Errorf("end Pi: %v", err)
 	}
-	p.eventually("the terminal has closed", func() bool {
+	p.Eventually("the terminal has closed", func() bool {
 		_, err := p.try("has-session", "-t", "t")
 		return err != nil
 	})
@@ -74,10 +74,10 @@ func (p *terminal) tmux(args ...string) string {
 }
 
 func (p *terminal) try(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), piharness.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "tmux", append([]string{"-u", "-S", p.socket, "-f", os.DevNull}, args...)...)
-	cmd.Dir, cmd.Env = p.dir, append(p.env[:len(p.env):len(p.env)], "TERM=xterm-256color")
+	cmd.Dir, cmd.Env = p.Dir, append(p.Env[:len(p.Env):len(p.Env)], "TERM=xterm-256color")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -135,7 +135,7 @@ func (p *terminal) hides(words string) {
 
 func (p *terminal) becomes(what string, as func(screen string) bool) string {
 	p.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(piharness.Patience)
 	for {
 		screen := p.screen()
 		if as(screen) {
@@ -178,7 +178,7 @@ func TestClosingTheOverlayLeavesTheLanesAtWork(t *testing.T) {
 	finish()
 	p.shows("Reviewer (sim/plain) — 3/3 done", "The session goes on.")
 	p.hides(overlayTitle)
-	if lanes := s.ask("/v1/lanes").at("lanes").list(); len(lanes) != 0 {
+	if lanes := s.Ask("/v1/lanes").At("lanes").List(); len(lanes) != 0 {
 		t.Errorf("lanes are left: %v", lanes)
 	}
 }

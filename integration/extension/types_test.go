@@ -73,24 +73,19 @@ func TestTheToolsHaveTheParametersOfTheDaemon(t *testing.T) {
 		{tool: "analyze_refs", params: api.AnalyzeParams{}, also: []string{"workdir"}, not: []string{"model", "limits"}},
 		{tool: "analyze_refs", path: "properties.refs.items", params: actors.Reference{}},
 	} {
-		schema := parse(tools[one.tool])
+		schema := piharness.Parse(tools[one.tool])
 		if one.path != "" {
-			schema = schema.at(one.path)
+			schema = schema.At(one.path)
 		}
-		properties, _ := schema.at("properties").any.(map[string]any)
-		var got []string
-		for name := range properties {
-			got = append(got, name)
-		}
+		got := schema.At("properties").Keys()
 		want := slices.Concat(keys(reflect.TypeOf(one.params)), one.also)
 		want = slices.DeleteFunc(want, func(name string) bool { return slices.Contains(one.not, name) })
-		slices.Sort(got)
 		slices.Sort(want)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("parameters of %s %s (-daemon +tool):\n%s", one.tool, one.path, diff)
 		}
 	}
-	p.close()
+	p.Close()
 }
 
 // keys are the names of the fields of a struct in JSON.
@@ -126,7 +121,7 @@ func (p *session) probe(what string, params any) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.ask(map[string]any{"type": "prompt", "message": "/probe " + what + " " + string(data)})
-	answer := p.notice("probe " + what + " ")
-	return strings.TrimPrefix(answer.at("message").text(), "probe "+what+" ")
+	p.Ask(map[string]any{"type": "prompt", "message": "/probe " + what + " " + string(data)})
+	answer := p.Notice("probe " + what + " ")
+	return strings.TrimPrefix(answer.At("message").Text(), "probe "+what+" ")
 }

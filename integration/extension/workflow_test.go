@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
@@ -21,14 +22,14 @@ func TestTheTurnGoesOnAfterTheStartOfARun(t *testing.T) {
 	s := newScene(t)
 	s.confirm()
 	p := s.open()
-	p.prompt("Plan it.", startRun, scriptedmodel.Step{Text: "asked"})
-	if end := p.toolEnd("plans"); end.at("isError").truth() {
+	p.Prompt("Plan it.", startRun, scriptedmodel.Step{Text: "asked"})
+	if end := p.ToolEnd("plans"); end.At("isError").Truth() {
 		t.Fatalf("the run does not start: %s", end)
 	}
-	p.notice("The compaction before planning was skipped")
-	p.await("message_end", func(e value) bool { return strings.Contains(e.at("message.content").String(), `"asked"`) })
-	p.settled()
-	p.close()
+	p.Notice("The compaction before planning was skipped")
+	p.Await("message_end", func(e piharness.Value) bool { return strings.Contains(e.At("message.content").String(), `"asked"`) })
+	p.Settled()
+	p.Close()
 }
 
 func TestAQuestionIsAnsweredAndRecorded(t *testing.T) {
@@ -40,22 +41,22 @@ func TestAQuestionIsAnsweredAndRecorded(t *testing.T) {
 		"question": "Which oven?", "questionId": "oven",
 		"options": []map[string]any{{"label": "The old one"}, {"label": "A new one", "recommended": true}},
 	}}
-	p.prompt("Plan it.", startRun, ask, ask, scriptedmodel.Step{Text: "asked"})
-	choice := p.dialog("select")
-	contains(t, choice.at("title").text(), "Which oven?")
-	p.reply(choice, choice.at("options.0").text())
-	end := p.toolEnd("ask_choice")
-	if end.at("isError").truth() || end.at("result.details.answer").text() != "The old one" {
+	p.Prompt("Plan it.", startRun, ask, ask, scriptedmodel.Step{Text: "asked"})
+	choice := p.Dialog("select")
+	contains(t, choice.At("title").Text(), "Which oven?")
+	p.Reply(choice, choice.At("options.0").Text())
+	end := p.ToolEnd("ask_choice")
+	if end.At("isError").Truth() || end.At("result.details.answer").Text() != "The old one" {
 		t.Errorf("the answer: %s", end)
 	}
-	p.settled()
-	run := s.ask("/v1/runs?workdir=" + s.dir).at("runs.0.runId").text()
-	decisions, err := os.ReadFile(filepath.Join(s.dir, ".git", "pi_plans", "runs", run, "decisions.jsonl"))
+	p.Settled()
+	run := s.Ask("/v1/runs?workdir=" + s.Dir).At("runs.0.runId").Text()
+	decisions, err := os.ReadFile(filepath.Join(s.Dir, ".git", "pi_plans", "runs", run, "decisions.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	contains(t, string(decisions), "Which oven?", `"answer":"The old one"`, `"questionId":"oven"`)
-	p.close()
+	p.Close()
 }
 
 func TestALongResultIsCutAndKeptWholeInAFile(t *testing.T) {
@@ -68,12 +69,12 @@ func TestALongResultIsCutAndKeptWholeInAFile(t *testing.T) {
 		options = append(options, fmt.Sprintf("oven %d", i))
 	}
 	decision := map[string]any{"question": "Which?", "options": options, "answer": "oven 7", "answerSource": "user"}
-	p.prompt("Record it.", startRun, scriptedmodel.Step{Text: "started"})
-	p.await("message_end", func(e value) bool { return strings.Contains(e.at("message.content").String(), `"started"`) })
-	p.settled()
-	run := s.ask("/v1/runs?workdir=" + s.dir).at("runs.0.runId").text()
-	p.prompt("Record it.", plans(map[string]any{"action": "record-decision", "runId": run, "decision": decision}), done)
-	text := p.toolEnd("plans").at("result.content.0.text").text()
+	p.Prompt("Record it.", startRun, scriptedmodel.Step{Text: "started"})
+	p.Await("message_end", func(e piharness.Value) bool { return strings.Contains(e.At("message.content").String(), `"started"`) })
+	p.Settled()
+	run := s.Ask("/v1/runs?workdir=" + s.Dir).At("runs.0.runId").Text()
+	p.Prompt("Record it.", plans(map[string]any{"action": "record-decision", "runId": run, "decision": decision}), done)
+	text := p.ToolEnd("plans").At("result.content.0.text").Text()
 	head, note, cut := strings.Cut(text, "\n\n[Truncated: ")
 	_, path, _ := strings.Cut(note, "All of it is in ")
 	if !cut || strings.Count(head, "\n") >= 2000 {
@@ -90,8 +91,8 @@ func TestALongResultIsCutAndKeptWholeInAFile(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is for others, too: %v, %v", info, err)
 	}
-	p.settled()
-	p.close()
+	p.Settled()
+	p.Close()
 }
 
 func TestAPlanIsApprovedAndCarriedOut(t *testing.T) {
@@ -99,26 +100,26 @@ func TestAPlanIsApprovedAndCarriedOut(t *testing.T) {
 	s := newScene(t)
 	s.confirm()
 	p := s.open()
-	p.prompt("Plan it.", startRun, scriptedmodel.Step{Text: "planned"})
-	p.await("message_end", func(e value) bool { return strings.Contains(e.at("message.content").String(), `"planned"`) })
-	p.settled()
+	p.Prompt("Plan it.", startRun, scriptedmodel.Step{Text: "planned"})
+	p.Await("message_end", func(e piharness.Value) bool { return strings.Contains(e.At("message.content").String(), `"planned"`) })
+	p.Settled()
 	if p.writes(s) {
 		t.Error("a file outside of the plan's directory was written while planning")
 	}
-	dir := s.ask("/v1/runs/active?workdir=" + s.dir).at("artifactDir").text()
-	p.prompt("Write the plan.", scriptedmodel.Step{Tool: "write", Args: map[string]any{"path": dir + "/PLAN_v1.md", "content": planText}},
+	dir := s.Ask("/v1/runs/active?workdir=" + s.Dir).At("artifactDir").Text()
+	p.Prompt("Write the plan.", scriptedmodel.Step{Tool: "write", Args: map[string]any{"path": dir + "/PLAN_v1.md", "content": planText}},
 		plans(map[string]any{"action": "record-checkpoint", "checkpoint": map[string]any{"transition": "plan-written", "planPath": dir + "/PLAN_v1.md"}}),
 		scriptedmodel.Step{Tool: "execute_plan", Args: map[string]any{}},
 		scriptedmodel.Step{Text: "The bread is baked. [DONE:VC-001]", LogMessages: true}, scriptedmodel.Step{Text: "over"})
-	approval := p.dialog("confirm")
-	p.reply(approval, true)
-	if end := p.toolEnd("execute_plan"); end.at("isError").truth() {
+	approval := p.Dialog("confirm")
+	p.Reply(approval, true)
+	if end := p.ToolEnd("execute_plan"); end.At("isError").Truth() {
 		t.Fatalf("the approved plan is not carried out: %s", end)
 	}
-	p.settled()
-	run := parse([]byte(s.must("show", "--json")))
-	if status, phase := run.at("status").text(), run.at("phase").text(); status != "done" || phase != "implementation-review" {
+	p.Settled()
+	run := piharness.Parse([]byte(s.must("show", "--json")))
+	if status, phase := run.At("status").Text(), run.At("phase").Text(); status != "done" || phase != "implementation-review" {
 		t.Errorf("the run is %s, in phase %s", status, phase)
 	}
-	p.close()
+	p.Close()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/integration/scriptedmodel"
 )
 
@@ -16,14 +17,13 @@ const twoChecks = "# Bake more bread\n\n## Implementation Items\n- `I-001`: bake
 // linked is the scene in another work tree of its repository.
 func (s *scene) linked() *scene {
 	s.t.Helper()
-	there := *s
-	there.dir = filepath.Join(s.t.TempDir(), "linked")
-	cmd := exec.Command("git", "-C", s.dir, "worktree", "add", "-q", there.dir, "-b", "linked")
-	cmd.Env = s.env
+	there := &scene{s.In(filepath.Join(s.t.TempDir(), "linked")), s.t}
+	cmd := exec.Command("git", "-C", s.Dir, "worktree", "add", "-q", there.Dir, "-b", "linked")
+	cmd.Env = s.Env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("%v\n%s", err, out)
 	}
-	return &there
+	return there
 }
 
 // executes begins a run, has its plan of two checks approved and reports the first as
@@ -31,7 +31,7 @@ func (s *scene) linked() *scene {
 func (p *session) executes(topic string) planRun {
 	p.t.Helper()
 	run := p.begins(topic)
-	if end := p.tries(writing(run.plan(), twoChecks))[0]; end.at("isError").truth() {
+	if end := p.tries(writing(run.plan(), twoChecks))[0]; end.At("isError").Truth() {
 		p.t.Fatalf("the plan is not written: %s", end)
 	}
 	p.approves("Forty loaves stand there. [DONE:VC-001]")
@@ -42,14 +42,14 @@ func (p *session) executes(topic string) planRun {
 // paused waits until an execution is left alone.
 func (p *session) paused() {
 	p.t.Helper()
-	p.notice("The execution is paused")
-	p.settled()
+	p.Notice("The execution is paused")
+	p.Settled()
 }
 
 // types a slash command that asks, and does not wait for its end.
 func (p *session) types(text string) {
 	p.t.Helper()
-	p.send(map[string]any{"type": "prompt", "message": text})
+	p.Send(map[string]any{"type": "prompt", "message": text})
 }
 
 func textOf(t testing.TB, path string) string {
@@ -68,31 +68,32 @@ func TestARunMovesToALinkedWorkTreeWithoutItsApproval(t *testing.T) {
 	p := s.open()
 	bread := p.executes("bread")
 	before := s.runFile(bread, "checkpoint.json")
-	if done := before.at("execution.doneVcIds").list(); len(done) != 1 || before.at("execution.approval.approvedAt").text() == "" {
-		t.Fatalf("the execution is %s", before.at("execution"))
+	if done := before.At("execution.doneVcIds").List(); len(done) != 1 || before.At("execution.approval.approvedAt").Text() == "" {
+		t.Fatalf("the execution is %s", before.At("execution"))
 	}
 
 	there := s.linked()
 	q := there.open()
-	shown := q.tries(plans(map[string]any{"action": "show"}))[0].at("result.content.0.text").text()
-	if root := parse([]byte(shown)).at("stateRoot").text(); root != filepath.Join(s.dir, ".git", "pi_plans") {
+	shown := q.tries(plans(map[string]any{"action": "show"}))[0].At("result.content.0.text").Text()
+	if root := piharness.Parse([]byte(shown)).At("stateRoot").Text(); root != filepath.Join(s.Dir, ".git", "pi_plans") {
 		t.Errorf("the state root of the linked work tree is %q", root)
 	}
 	q.types("/resume-plans")
-	move := q.dialog("confirm")
-	contains(t, move.at("message").text(), "belongs to the work tree "+s.dir, "Let it go on in "+there.dir)
-	q.reply(move, true)
-	contains(t, q.notice("was not resumed").at("message").text(), "actively owned", p.id())
+	move := q.Dialog("confirm")
+	contains(t, move.At("message").Text(), "belongs to the work tree "+s.Dir, "Let it go on in "+there.Dir)
+	q.Reply(move, true)
+	contains(t, q.Notice("was not resumed").At("message").Text(), "actively owned", p.id())
 
-	p.close()
-	name, err := filepath.Rel(s.dir, bread.plan())
+	p.Close()
+	name, err := filepath.Rel(s.Dir, bread.plan())
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine := there.write(name, "# Mine\n")
+	there.Write(name, "# Mine\n")
+	mine := filepath.Join(there.Dir, name)
 	q.types("/resume-plans")
-	q.reply(q.dialog("confirm"), true)
-	contains(t, q.notice("was not resumed").at("message").text(), "a different file is there already", mine)
+	q.Reply(q.Dialog("confirm"), true)
+	contains(t, q.Notice("was not resumed").At("message").Text(), "a different file is there already", mine)
 	if textOf(t, mine) != "# Mine\n" {
 		t.Error("a document was overwritten")
 	}
@@ -100,44 +101,44 @@ func TestARunMovesToALinkedWorkTreeWithoutItsApproval(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.types("/resume-plans")
-	q.reply(q.dialog("confirm"), false)
-	q.notice("Cancelled; nothing was changed.")
+	q.Reply(q.Dialog("confirm"), false)
+	q.Notice("Cancelled; nothing was changed.")
 	if cp := s.runFile(bread, "checkpoint.json"); cp.String() != before.String() {
 		t.Errorf("what was refused and cancelled has changed %s to %s", before, cp)
 	}
 
 	q.types("/resume-plans")
-	q.reply(q.dialog("confirm"), true)
-	q.notice("Resumed run " + bread.id)
-	q.settled()
+	q.Reply(q.Dialog("confirm"), true)
+	q.Notice("Resumed run " + bread.id)
+	q.Settled()
 	s.ownedBy(bread, q.id())
 	if textOf(t, mine) != twoChecks || textOf(t, bread.plan()) != twoChecks {
 		t.Error("the plan is not in both work trees as it was written")
 	}
 	cp := s.runFile(bread, "checkpoint.json")
-	if cp.at("worktreeRoot").text() != there.dir || cp.at("plan.path").text() != filepath.Join(there.dir, name) ||
-		cp.at("execution.approval").any != nil || len(cp.at("execution.doneVcIds").list()) != 0 || cp.at("nextAction").text() != "accept-execute" {
+	if cp.At("worktreeRoot").Text() != there.Dir || cp.At("plan.path").Text() != filepath.Join(there.Dir, name) ||
+		!cp.At("execution.approval").Empty() || len(cp.At("execution.doneVcIds").List()) != 0 || cp.At("nextAction").Text() != "accept-execute" {
 		t.Errorf("the checkpoint is %s", cp)
 	}
 	if q.refused("bread.txt") == "" {
 		t.Error("a file was written before the approval was given again")
 	}
 
-	q.prompt("Carry it out.", scriptedmodel.Step{Tool: "execute_plan", Args: map[string]any{}},
+	q.Prompt("Carry it out.", scriptedmodel.Step{Tool: "execute_plan", Args: map[string]any{}},
 		scriptedmodel.Step{Text: "All is done. [DONE:VC-001][DONE:VC-002]", LogMessages: true}, scriptedmodel.Step{Text: "over"})
-	approval := q.dialog("confirm")
-	contains(t, approval.at("message").text(), "in "+there.dir, "[ ] `VC-001`", "[ ] `VC-002`")
-	q.reply(approval, true)
-	contains(t, q.toolEnd("execute_plan").at("result.content.0.text").text(), "Verified: 0 of 2 checks.")
-	q.settled()
+	approval := q.Dialog("confirm")
+	contains(t, approval.At("message").Text(), "in "+there.Dir, "[ ] `VC-001`", "[ ] `VC-002`")
+	q.Reply(approval, true)
+	contains(t, q.ToolEnd("execute_plan").At("result.content.0.text").Text(), "Verified: 0 of 2 checks.")
+	q.Settled()
 	cp = s.runFile(bread, "checkpoint.json")
-	if cp.at("execution.approval.worktree").text() != there.dir || len(cp.at("execution.doneVcIds").list()) != 2 || cp.at("phase").text() != "implementation-review" {
+	if cp.At("execution.approval.worktree").Text() != there.Dir || len(cp.At("execution.doneVcIds").List()) != 2 || cp.At("phase").Text() != "implementation-review" {
 		t.Errorf("after the execution the checkpoint is %s", cp)
 	}
-	if used, was := cp.at("execution.usage.inToks").number(), before.at("execution.usage.inToks").number(); used == 0 || was == 0 {
+	if used, was := cp.At("execution.usage.inToks").Number(), before.At("execution.usage.inToks").Number(); used == 0 || was == 0 {
 		t.Errorf("tokens %v, before %v", used, was)
 	}
-	q.close()
+	q.Close()
 	s.ownedBy(bread, "")
 	if strings.Contains(s.must("runs"), "corrupt") {
 		t.Error("a run is corrupt")

@@ -76,14 +76,14 @@ func TestFaultA04AChildThatReadsItsInputToTheEndIsNotLeftWaiting(t *testing.T) {
 		heard := filepath.Join(t.TempDir(), "heard")
 		s := stubScene(t, append(answers(t), "--read-stdin", "--stdin-dump", heard)...)
 		s.refine().wait().complete(report)
-		if !strings.Contains(readFile(t, heard), planText) {
+		if !strings.Contains(piharness.ReadFile(t, heard), planText) {
 			t.Error("the child did not hear the plan")
 		}
 	})
 	t.Run("input is not read", func(t *testing.T) {
 		t.Parallel()
 		s := stubScene(t, answers(t)...)
-		writeFile(t, s.plan, planText+strings.Repeat("- more bread\n", 100_000)) // does not fit into a pipe
+		piharness.WriteFile(t, s.plan, planText+strings.Repeat("- more bread\n", 100_000)) // does not fit into a pipe
 		s.refine().wait().complete(report)
 	})
 	t.Run("no first event", func(t *testing.T) {
@@ -128,13 +128,13 @@ func TestFaultA06AGrandchildThatLeftTheGroupHoldsNothingUp(t *testing.T) {
 		if want := []string{"a process of its tree could not be ended"}; !slices.Equal(lane.Notes, want) {
 			t.Errorf("notes %q, want %q", lane.Notes, want)
 		}
-		if !strings.Contains(o.stderr, "something of a child's process tree could not be ended") {
-			t.Errorf("nothing is logged:\n%s", o.stderr)
+		if !strings.Contains(o.Stderr, "something of a child's process tree could not be ended") {
+			t.Errorf("nothing is logged:\n%s", o.Stderr)
 		}
-		for _, pid := range piharness.Survivors(s.marker) {
+		for _, pid := range piharness.Survivors(s.Marker) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // its marker proves that it is ours
 		}
-		s.eventually("it is gone", func() bool { return len(piharness.Survivors(s.marker)) == 0 })
+		s.eventually("it is gone", func() bool { return len(piharness.Survivors(s.Marker)) == 0 })
 	})
 }
 
@@ -168,9 +168,9 @@ func TestFaultA10AChildThatPrintsForEverGoesWithItsKilledParent(t *testing.T) {
 	s := stubScene(t, append(prints(t, lanestest.Opening()...), "--ignore", "PIPE,HUP,TERM,INT", "--then", "spam")...)
 	j := s.refine()
 	s.started(1)
-	j.signal(os.Kill)
+	j.Signal(os.Kill)
 	j.wait()
-	s.eventually("nothing survives", func() bool { return len(piharness.Survivors(s.marker)) == 0 })
+	s.eventually("nothing survives", func() bool { return len(piharness.Survivors(s.Marker)) == 0 })
 }
 
 func TestFaultA11AKilledChildIsNoSuccess(t *testing.T) {
@@ -280,8 +280,8 @@ func TestFaultA16AnErrorThatIsRetriedIsNotFinalAndTheLastOneIsToldOnce(t *testin
 	})
 	told := func(t *testing.T, o outcome, want int) {
 		t.Helper()
-		if got := strings.Count(o.stderr, "slow down"); got != want {
-			t.Errorf("the error is told %d times, want %d:\n%s", got, want, o.stderr)
+		if got := strings.Count(o.Stderr, "slow down"); got != want {
+			t.Errorf("the error is told %d times, want %d:\n%s", got, want, o.Stderr)
 		}
 	}
 	t.Run("then an answer", func(t *testing.T) {
@@ -340,13 +340,13 @@ func TestFaultA17OurTimeOutDuringPisRetryKeepsTheProvidersError(t *testing.T) {
 func (s *scene) retryDelay(ms int) {
 	s.t.Helper()
 	var path string
-	for _, variable := range s.env {
+	for _, variable := range s.Env {
 		if dir, ok := strings.CutPrefix(variable, "PI_CODING_AGENT_DIR="); ok {
 			path = filepath.Join(dir, "settings.json")
 		}
 	}
 	var settings map[string]any
-	if err := json.Unmarshal([]byte(readFile(s.t, path)), &settings); err != nil {
+	if err := json.Unmarshal([]byte(piharness.ReadFile(s.t, path)), &settings); err != nil {
 		s.t.Fatal(err)
 	}
 	settings["retry"].(map[string]any)["baseDelayMs"] = ms //nolint:errcheck // a panic fails the test
@@ -354,7 +354,7 @@ func (s *scene) retryDelay(ms int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	writeFile(s.t, path, string(text))
+	piharness.WriteFile(s.t, path, string(text))
 }
 
 func TestFaultA18ALaneThatLoopsIsCapped(t *testing.T) {
@@ -379,10 +379,10 @@ func TestFaultA18ALaneThatLoopsIsCapped(t *testing.T) {
 func (s *scene) held(args ...string) (letGo func()) {
 	s.t.Helper()
 	gate := filepath.Join(s.t.TempDir(), "gate")
-	words := append(piharness.Command{proctest.Build(s.t), "--marker", s.marker}, args...)
+	words := append(piharness.Command{proctest.Build(s.t), "--marker", s.Marker}, args...)
 	path := s.script("while [ ! -e " + gate + " ]; do sleep 0.02; done\nexec " + words.String() + "\n")
-	s.setenv("PILOTHOUSE_PI", piharness.Command{path, s.marker}.String())
-	return func() { writeFile(s.t, gate, "") }
+	s.setenv("PILOTHOUSE_PI", piharness.Command{path, s.Marker}.String())
+	return func() { piharness.WriteFile(s.t, gate, "") }
 }
 
 func TestFaultA22AQueuedLaneAndAFinishedOneAreFound(t *testing.T) {
@@ -393,8 +393,8 @@ func TestFaultA22AQueuedLaneAndAFinishedOneAreFound(t *testing.T) {
 	runID := s.runs()[0].Run.RunID
 	args := []string{"analyze-refs", "--model", "sim/plain", "--json"}
 	for n := range 4 {
-		dir := filepath.Join(s.dir, fmt.Sprintf("ref%d", n))
-		writeFile(t, filepath.Join(dir, "NOTES.md"), "a list\n")
+		dir := filepath.Join(s.Dir, fmt.Sprintf("ref%d", n))
+		piharness.WriteFile(t, filepath.Join(dir, "NOTES.md"), "a list\n")
 		args = append(args, "--ref", fmt.Sprintf("r%d=%s", n, dir))
 	}
 	j := s.command(args...).start()
@@ -406,8 +406,8 @@ func TestFaultA22AQueuedLaneAndAFinishedOneAreFound(t *testing.T) {
 			}
 		}
 		o := s.command("show", runID, "--json").start().wait()
-		if err := json.Unmarshal([]byte(o.stdout), &shown); err != nil || len(shown.Rounds) != 1 {
-			t.Fatalf("%v in %s%s", err, o.stdout, o.stderr)
+		if err := json.Unmarshal([]byte(o.Stdout), &shown); err != nil || len(shown.Rounds) != 1 {
+			t.Fatalf("%v in %s%s", err, o.Stdout, o.Stderr)
 		}
 		all := map[string]string{}
 		for _, lane := range shown.Rounds[0].Lanes {
@@ -419,8 +419,8 @@ func TestFaultA22AQueuedLaneAndAFinishedOneAreFound(t *testing.T) {
 		t.Errorf("while the first batch works: %v", got)
 	}
 	letGo()
-	if o := j.wait(); o.code != 0 || o.round().Complete() != 4 {
-		t.Errorf("the call ended with %d before its lanes had: %s", o.code, o.stderr)
+	if o := j.wait(); o.Code != 0 || o.round().Complete() != 4 {
+		t.Errorf("the call ended with %d before its lanes had: %s", o.Code, o.Stderr)
 	}
 	for lane, status := range statuses() {
 		if status != string(lanes.Complete) {
@@ -433,15 +433,15 @@ func TestFaultA23WhoStopsWaitingEndsNobodyElsesLane(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, t.TempDir())
 	letGo := s.held(answers(t)...)
-	other := filepath.Join(s.dir, "OTHER.md")
-	writeFile(t, other, "# Bake cakes\n\n- I-001 Bake a cake.\n")
+	other := filepath.Join(s.Dir, "OTHER.md")
+	piharness.WriteFile(t, other, "# Bake cakes\n\n- I-001 Bake a cake.\n")
 	leaves := s.refine()
 	s.started(1)
 	stays := s.command("refine", other, "--model", "sim/plain", "--json").start()
 	s.started(2)
-	leaves.signal(os.Interrupt)
-	if o := leaves.wait(); o.code != 130 || o.lane("general").Status != lanes.Cancelled {
-		t.Errorf("ended with %d: %s", o.code, o.stdout)
+	leaves.Signal(os.Interrupt)
+	if o := leaves.wait(); o.Code != 130 || o.lane("general").Status != lanes.Cancelled {
+		t.Errorf("ended with %d: %s", o.Code, o.Stdout)
 	}
 	letGo()
 	stays.wait().complete(report)

@@ -22,7 +22,7 @@ import (
 func (s *scene) child(laneID string) (pid int) {
 	s.t.Helper()
 	s.eventually("lane "+laneID+" has a child", func() bool {
-		for _, candidate := range piharness.Survivors(s.marker) {
+		for _, candidate := range piharness.Survivors(s.Marker) {
 			environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", candidate))
 			for variable := range strings.SplitSeq(string(environ), "\x00") {
 				if lane, ok := strings.CutPrefix(variable, "PILOTHOUSE_LANE="); ok && strings.Contains(lane, "-"+laneID+":") && session(candidate) == candidate {
@@ -60,15 +60,15 @@ func killedFromOutside(t *testing.T, pi piharness.Command, busy scriptedmodel.St
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("the end of the lane is told", func() bool { return strings.Contains(j.stderr.String(), "ordering      failed: killed") })
+	s.eventually("the end of the lane is told", func() bool { return strings.Contains(j.Stderr.String(), "ordering      failed: killed") })
 	t.Logf("told %v after the kill", time.Since(begin).Round(time.Millisecond))
 	o := j.wait()
-	if o.code != 0 {
-		t.Errorf("ended with %d", o.code)
+	if o.Code != 0 {
+		t.Errorf("ended with %d", o.Code)
 	}
 	checkFailed(t, o.lane("ordering"), pijson.ClassKilled, "SIGKILL")
-	if got := strings.Count(o.stderr, "failed: killed"); got != 1 {
-		t.Errorf("the end is told %d times:\n%s", got, o.stderr)
+	if got := strings.Count(o.Stderr, "failed: killed"); got != 1 {
+		t.Errorf("the end is told %d times:\n%s", got, o.Stderr)
 	}
 	for _, id := range []string{"correctness", "verification"} {
 		if lane := o.lane(id); lane.Status != lanes.Complete {
@@ -79,10 +79,10 @@ func killedFromOutside(t *testing.T, pi piharness.Command, busy scriptedmodel.St
 		t.Errorf("on record: %v", got)
 	}
 	run, _, _ := s.recorded()
-	if shown := s.command("show").start().wait(); !strings.Contains(shown.stdout, "killed: pi was killed from outside") {
-		t.Errorf("show does not tell:\n%s", shown.stdout)
+	if shown := s.command("show").start().wait(); !strings.Contains(shown.Stdout, "killed: pi was killed from outside") {
+		t.Errorf("show does not tell:\n%s", shown.Stdout)
 	}
-	if got := strings.Count(readFile(t, run.Dir+"/subagents.jsonl"), "\n"); got != 3 {
+	if got := strings.Count(piharness.ReadFile(t, run.Dir+"/subagents.jsonl"), "\n"); got != 3 {
 		t.Errorf("the ledger has %d children", got)
 	}
 }
@@ -109,14 +109,14 @@ func TestFaultA09APiWhoseOutputWasNotTakenObeysTERM(t *testing.T) {
 			t.Fatal(err)
 		}
 		child := s.child("general")
-		j.signal(syscall.SIGSTOP)
+		j.Signal(syscall.SIGSTOP)
 		s.eventually("the pipe is full", func() bool { return full(child) })
-		j.signal(syscall.SIGTERM)
-		j.signal(syscall.SIGCONT)
+		j.Signal(syscall.SIGTERM)
+		j.Signal(syscall.SIGCONT)
 		o := j.wait()
 		lane := o.lane("general")
-		if o.code != 143 || lane.Exit.Code == nil || *lane.Exit.Code != 143 {
-			t.Errorf("ended with %d, exit of the child %+v, %s", o.code, lane.Exit, strconv.Quote(lane.Stderr))
+		if o.Code != 143 || lane.Exit.Code == nil || *lane.Exit.Code != 143 {
+			t.Errorf("ended with %d, exit of the child %+v, %s", o.Code, lane.Exit, strconv.Quote(lane.Stderr))
 		}
 		s.cancelled(1)
 	})

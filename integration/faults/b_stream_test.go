@@ -142,18 +142,18 @@ func TestFaultB32ALongToolCallLeavesNothingToAttendTo(t *testing.T) {
 	s := newScene(t, t.TempDir())
 	s.stub("--lines", s.file("lines", before+after), "--chunk", strconv.Itoa(len(before)), "--pause", "2s")
 	j := s.refine("--silence-timeout", "30s")
-	s.eventually("the call of the tool is shown", func() bool { return strings.Contains(j.stderr.String(), "tool: read") })
+	s.eventually("the call of the tool is shown", func() bool { return strings.Contains(j.Stderr.String(), "tool: read") })
 	o := j.wait()
 	o.complete(report)
 	for _, word := range []string{"warning", "attention", "silent"} {
-		if strings.Contains(o.stderr, word) {
-			t.Errorf("there is still something to attend to:\n%s", o.stderr)
+		if strings.Contains(o.Stderr, word) {
+			t.Errorf("there is still something to attend to:\n%s", o.Stderr)
 		}
 	}
 	// What the progress names can be looked up.
-	_, id, _ := strings.Cut(o.stderr, "· run ")
+	_, id, _ := strings.Cut(o.Stderr, "· run ")
 	id, _, _ = strings.Cut(id, " ")
-	if shown := s.command("show", id).start().wait(); shown.code != 0 || !strings.Contains(shown.stdout, filepath.Base(*o.lane("general").ResultFile)) {
-		t.Errorf("show %s ended with %d:\n%s%s", id, shown.code, shown.stdout, shown.stderr)
+	if shown := s.command("show", id).start().wait(); shown.Code != 0 || !strings.Contains(shown.Stdout, filepath.Base(*o.lane("general").ResultFile)) {
+		t.Errorf("show %s ended with %d:\n%s%s", id, shown.Code, shown.Stdout, shown.Stderr)
 	}
 }

@@ -29,12 +29,12 @@ func TestFaultC33ALongPlanReachesTheChildAndNoCommandLine(t *testing.T) {
 			t.Parallel()
 			heard, argv := filepath.Join(t.TempDir(), "heard"), filepath.Join(t.TempDir(), "argv")
 			s := stubScene(t, append(answers(t), "--read-stdin", "--stdin-dump", heard, "--argv-dump", argv)...)
-			writeFile(t, s.plan, plan)
+			piharness.WriteFile(t, s.plan, plan)
 			s.refine().wait().complete(report)
-			if !strings.Contains(readFile(t, heard), plan) {
+			if !strings.Contains(piharness.ReadFile(t, heard), plan) {
 				t.Error("the child did not hear the whole plan")
 			}
-			if words := readFile(t, argv); len(words) > 4000 || strings.Contains(words, "Bake") || strings.Contains(words, "boundary") {
+			if words := piharness.ReadFile(t, argv); len(words) > 4000 || strings.Contains(words, "Bake") || strings.Contains(words, "boundary") {
 				t.Errorf("the command line tells too much:\n%.2000s", words)
 			}
 		})
@@ -42,7 +42,7 @@ func TestFaultC33ALongPlanReachesTheChildAndNoCommandLine(t *testing.T) {
 	generations(t, func(t *testing.T, pi piharness.Command) {
 		s := piScene(t, pi, on(anyTask, says(report)))
 		plan := planText + strings.Repeat("- bread\n", 25_000)
-		writeFile(t, s.plan, plan)
+		piharness.WriteFile(t, s.plan, plan)
 		s.refine().wait().complete(report)
 		if requests := s.model.Requests(); len(requests) != 1 || !strings.Contains(requests[0].User, plan) {
 			t.Errorf("the model did not hear the whole plan in %d requests", len(requests))
@@ -55,8 +55,8 @@ func TestFaultC34ChildrenThatFightForALockAtStartAreTriedAgain(t *testing.T) {
 	s := newScene(t, t.TempDir())
 	s.stub(append(answers(t), "--lock-dir", filepath.Join(t.TempDir(), "auth.json.lock"))...)
 	o := s.refine("--reviewers", "3", "--attempts", "6").wait()
-	if o.code != 0 || o.round().Complete() != 3 {
-		t.Errorf("ended with %d, %d lanes complete:\n%s", o.code, o.round().Complete(), o.stderr)
+	if o.Code != 0 || o.round().Complete() != 3 {
+		t.Errorf("ended with %d, %d lanes complete:\n%s", o.Code, o.round().Complete(), o.Stderr)
 	}
 	// The loser's words are no proof that the credentials are wrong, but in the end they are told.
 	lock := filepath.Join(t.TempDir(), "held")
@@ -76,7 +76,7 @@ func TestFaultC35ASlowStartIsShownAndWaitedFor(t *testing.T) {
 	}
 	s := stubScene(t, append(answers(t), "--start-delay", "3s")...)
 	j := s.refine()
-	s.eventually("the start is shown", func() bool { return strings.Contains(j.stderr.String(), "general  starting") })
+	s.eventually("the start is shown", func() bool { return strings.Contains(j.Stderr.String(), "general  starting") })
 	if lane := j.wait().complete(report); lane.Attempts != 1 || lane.DurationMs < 3000 {
 		t.Errorf("%d attempts in %d ms", lane.Attempts, lane.DurationMs)
 	}
@@ -98,7 +98,7 @@ func TestFaultC37AProgramThatCannotRunIsNamedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	program := func(name, text string, mode fs.FileMode) string {
 		path := filepath.Join(dir, name)
-		writeFile(t, path, text)
+		piharness.WriteFile(t, path, text)
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -115,8 +115,8 @@ func TestFaultC37AProgramThatCannotRunIsNamedAtOnce(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, t.TempDir())
 			o := s.refine("--pi", tt.pi).wait()
-			if o.code != 1 || strings.Count(o.stderr, "\n") != 1 || !strings.Contains(o.stderr, tt.reason) || !strings.Contains(o.stderr, tt.pi) || !strings.Contains(o.stderr, "--pi") {
-				t.Errorf("ended with %d: %s", o.code, o.stderr)
+			if o.Code != 1 || strings.Count(o.Stderr, "\n") != 1 || !strings.Contains(o.Stderr, tt.reason) || !strings.Contains(o.Stderr, tt.pi) || !strings.Contains(o.Stderr, "--pi") {
+				t.Errorf("ended with %d: %s", o.Code, o.Stderr)
 			}
 			if runs := s.runs(); len(runs) != 0 {
 				t.Errorf("there are %d runs", len(runs))
@@ -163,12 +163,12 @@ func TestFaultC39ALaneIsOnRecordBeforeItsChildExists(t *testing.T) {
 	if len(cp.ReviewRounds[0].Lanes) != 3 || len(record.Lanes) != 3 {
 		t.Errorf("lanes %+v, record %+v", cp.ReviewRounds[0].Lanes, record.Lanes)
 	}
-	j.signal(os.Kill)
+	j.Signal(os.Kill)
 	j.wait()
 	s.stub(answers(t)...)
 	o := s.refine("--resume-round", record.RoundID).wait()
-	if o.code != 0 || o.round().Complete() != 3 {
-		t.Errorf("resuming ended with %d: %s", o.code, o.stderr)
+	if o.Code != 0 || o.round().Complete() != 3 {
+		t.Errorf("resuming ended with %d: %s", o.Code, o.Stderr)
 	}
 	for lane, status := range s.consistent() {
 		if status != store.LaneStatusComplete {
@@ -185,29 +185,29 @@ func TestFaultC42TheEnvironmentReachesTheChildAndNoFile(t *testing.T) {
 	s.setenv("PI_PLANS_REFINER", "0")
 	o := s.refine("-v").wait()
 	o.complete(report)
-	environ := strings.Split(readFile(t, dump), "\n")
+	environ := strings.Split(piharness.ReadFile(t, dump), "\n")
 	names := map[string]string{}
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
 		names[name] = value
 	}
-	for name, want := range map[string]string{"SECRET_X": "sk-very-secret", "PI_PLANS_REFINER": "1", "PILOTHOUSE_DEPTH": "1", "GIT_TERMINAL_PROMPT": "0", "PWD": s.dir} {
+	for name, want := range map[string]string{"SECRET_X": "sk-very-secret", "PI_PLANS_REFINER": "1", "PILOTHOUSE_DEPTH": "1", "GIT_TERMINAL_PROMPT": "0", "PWD": s.Dir} {
 		if names[name] != want {
 			t.Errorf("the child sees %s=%q, want %q", name, names[name], want)
 		}
 	}
-	if strings.Contains(o.stdout+o.stderr, "sk-very-secret") {
+	if strings.Contains(o.Stdout+o.Stderr, "sk-very-secret") {
 		t.Error("the secret was printed")
 	}
 	home := ""
-	for _, variable := range s.env {
+	for _, variable := range s.Env {
 		if value, ok := strings.CutPrefix(variable, "HOME="); ok {
 			home = value
 		}
 	}
-	for _, dir := range []string{s.dir, home} {
+	for _, dir := range []string{s.Dir, home} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && entry.Type().IsRegular() && strings.Contains(readFile(t, path), "sk-very-secret") {
+			if err == nil && entry.Type().IsRegular() && strings.Contains(piharness.ReadFile(t, path), "sk-very-secret") {
 				t.Errorf("%s holds the secret", path)
 			}
 			return err
@@ -227,9 +227,9 @@ plan=%[1]s/PLAN$PILOTHOUSE_DEPTH.md
 echo "# Bread $PILOTHOUSE_DEPTH" >$plan
 echo "depth $PILOTHOUSE_DEPTH" >>%[2]s
 exec %[3]s refine $plan --model sim/plain 2>>%[2]s
-`, s.dir, log, piharness.Binary(t)))
+`, s.Dir, log, piharness.Binary(t)))
 	s.refine().wait().failed(pijson.ClassStartFailure) // what the inner ones print is no event
-	text := readFile(t, log)
+	text := piharness.ReadFile(t, log)
 	for depth := 1; depth <= 3; depth++ {
 		if got := strings.Count(text, fmt.Sprintf("depth %d\n", depth)); got != 1 {
 			t.Errorf("%d children of depth %d", got, depth)
@@ -250,17 +250,17 @@ func TestFaultC40AMachineWithoutResourcesFailsLanesAndDamagesNothing(t *testing.
 			j := s.refining("--reviewers", "3", "--attempts", "1")
 			j.limited(fmt.Sprintf("ulimit -n %d", limit))
 			o := j.start().wait()
-			if o.code != 0 && !strings.Contains(o.stderr, "too many open files") {
-				t.Errorf("ended with %d and does not tell why:\n%s", o.code, o.stderr)
+			if o.Code != 0 && !strings.Contains(o.Stderr, "too many open files") {
+				t.Errorf("ended with %d and does not tell why:\n%s", o.Code, o.Stderr)
 			}
-			t.Logf("ended with %d: %s", o.code, lastLine(o.stderr))
+			t.Logf("ended with %d: %s", o.Code, lastLine(o.Stderr))
 			args := []string{"--reviewers", "3"}
-			if len(s.runs()) > 0 && strings.Contains(o.stderr, "--resume-round") {
+			if len(s.runs()) > 0 && strings.Contains(o.Stderr, "--resume-round") {
 				s.consistent()
 				args = append(args, "--resume-round", o.round().RoundID)
 			}
-			if o := s.refine(args...).wait(); o.code != 0 || o.round().Complete() != 3 {
-				t.Errorf("afterwards it ended with %d: %s", o.code, o.stderr)
+			if o := s.refine(args...).wait(); o.Code != 0 || o.round().Complete() != 3 {
+				t.Errorf("afterwards it ended with %d: %s", o.Code, o.Stderr)
 			}
 			s.noSurvivors()
 		})
@@ -274,6 +274,6 @@ func lastLine(text string) string {
 
 // limited makes the job start below limits of a shell.
 func (j *job) limited(limits string) {
-	words := append(piharness.Command{"exec", j.cmd.Path}, j.cmd.Args[1:]...)
-	j.cmd.Path, j.cmd.Args = "/bin/sh", []string{"/bin/sh", "-c", limits + " && " + words.String()}
+	words := append(piharness.Command{"exec", j.Cmd.Path}, j.Cmd.Args[1:]...)
+	j.Cmd.Path, j.Cmd.Args = "/bin/sh", []string{"/bin/sh", "-c", limits + " && " + words.String()}
 }

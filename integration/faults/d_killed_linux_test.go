@@ -22,7 +22,7 @@ func (j *job) guard() (pid int) {
 	j.s.t.Helper()
 	j.s.eventually("there is a guard", func() bool {
 		for _, candidate := range proctest.Survivors("pilothouse-guard") {
-			if parent(candidate) == j.cmd.Process.Pid {
+			if parent(candidate) == j.Cmd.Process.Pid {
 				pid = candidate
 				return true
 			}
@@ -43,7 +43,7 @@ func parent(pid int) (id int) {
 // gone waits until none of the processes of the scene is left and logs how long it took.
 func (s *scene) gone(since time.Time) {
 	s.t.Helper()
-	s.eventually("nothing survives", func() bool { return len(piharness.Survivors(s.marker)) == 0 })
+	s.eventually("nothing survives", func() bool { return len(piharness.Survivors(s.Marker)) == 0 })
 	s.t.Logf("nothing survived %v after the kill", time.Since(since).Round(time.Millisecond))
 }
 
@@ -52,13 +52,13 @@ func (j *job) kill(guardToo bool) time.Time {
 	j.s.t.Helper()
 	if guardToo {
 		guard := j.guard()
-		j.signal(syscall.SIGSTOP) // it would replace its guard
+		j.Signal(syscall.SIGSTOP) // it would replace its guard
 		if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 			j.s.t.Fatal(err)
 		}
 	}
 	begin := time.Now()
-	j.signal(os.Kill)
+	j.Signal(os.Kill)
 	j.wait()
 	return begin
 }
@@ -70,8 +70,8 @@ func (s *scene) resumes(lanesMissing int) {
 	_, _, record := s.recorded()
 	s.stub(answers(s.t)...)
 	o := s.refine("--resume-round", record.RoundID).wait()
-	if o.code != 0 || o.round().Complete() != lanesMissing {
-		s.t.Errorf("resuming ended with %d: %s", o.code, o.stderr)
+	if o.Code != 0 || o.round().Complete() != lanesMissing {
+		s.t.Errorf("resuming ended with %d: %s", o.Code, o.Stderr)
 	}
 	s.noSurvivors()
 	for lane, status := range s.consistent() {
@@ -96,7 +96,7 @@ func TestFaultD44AKillLeavesNoSurvivorsAtTheLatestAfterTheNextStart(t *testing.T
 				begin := j.kill(!guarded)
 				if guarded {
 					s.gone(begin)
-				} else if left := len(proctest.Survivors(s.marker)); left == 0 && !cgroup { // a cgroup ends with the next start of anybody
+				} else if left := len(proctest.Survivors(s.Marker)); left == 0 && !cgroup { // a cgroup ends with the next start of anybody
 					t.Error("nothing was left, so the test shows nothing")
 				}
 				s.resumes(3)
@@ -153,10 +153,10 @@ func TestFaultD50WhatAKilledProcessLeftIsGoneWhenTheResumedRoundIsCancelled(t *t
 	_, _, record := s.recorded()
 	s.stub(append(prints(t, lanestest.Opening()...), "--then", "hang")...)
 	resumed := s.refine("--resume-round", record.RoundID)
-	s.eventually("the lane works again", func() bool { return strings.Contains(resumed.stderr.String(), "waiting") })
-	resumed.signal(os.Interrupt)
-	if o := resumed.wait(); o.code != 130 {
-		t.Errorf("ended with %d: %s", o.code, o.stderr)
+	s.eventually("the lane works again", func() bool { return strings.Contains(resumed.Stderr.String(), "waiting") })
+	resumed.Signal(os.Interrupt)
+	if o := resumed.wait(); o.Code != 130 {
+		t.Errorf("ended with %d: %s", o.Code, o.Stderr)
 	}
 	s.cancelled(1)
 }
@@ -167,11 +167,11 @@ func TestFaultD59AShutdownLeavesNeitherChildNorGuard(t *testing.T) {
 	j := s.refine("--reviewers", "3")
 	s.started(12)
 	guard := j.guard()
-	j.signal(syscall.SIGTERM)
-	if o := j.wait(); o.code != 143 {
-		t.Errorf("ended with %d", o.code)
+	j.Signal(syscall.SIGTERM)
+	if o := j.wait(); o.Code != 143 {
+		t.Errorf("ended with %d", o.Code)
 	}
-	if parent(guard) == j.cmd.Process.Pid || (syscall.Kill(guard, 0) == nil && strings.Contains(commandLine(guard), "pilothouse-guard")) {
+	if parent(guard) == j.Cmd.Process.Pid || (syscall.Kill(guard, 0) == nil && strings.Contains(commandLine(guard), "pilothouse-guard")) {
 		t.Error("the guard is left")
 	}
 	s.cancelled(3)
@@ -210,7 +210,7 @@ func TestFaultD44AKillEndsWhatRealPiStarted(t *testing.T) {
 				j := s.refine("--reviewers", "3")
 				s.eventually("nine processes of three shells sleep", func() bool {
 					sleeping := 0
-					for _, pid := range piharness.Survivors(s.marker) {
+					for _, pid := range piharness.Survivors(s.Marker) {
 						if strings.HasPrefix(commandLine(pid), "sleep\x00300\x00") {
 							sleeping++
 						}

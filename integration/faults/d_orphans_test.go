@@ -13,6 +13,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/lanes"
 	"pilothouse/lanes/lanestest"
 	"pilothouse/store"
@@ -58,9 +59,9 @@ func TestFaultD44ASignalLeavesNoSurvivors(t *testing.T) {
 				}
 				j := s.refine("--reviewers", "3")
 				s.started(12)
-				j.signal(tt.signal)
-				if o := j.wait(); o.code != tt.status {
-					t.Errorf("ended with %d, want %d: %s", o.code, tt.status, o.stderr)
+				j.Signal(tt.signal)
+				if o := j.wait(); o.Code != tt.status {
+					t.Errorf("ended with %d, want %d: %s", o.Code, tt.status, o.Stderr)
 				}
 				s.cancelled(3)
 			})
@@ -72,12 +73,12 @@ func TestFaultD45AClosedTerminalLeavesNoSurvivors(t *testing.T) {
 	t.Parallel()
 	s := stubScene(t, family(t)...)
 	j := s.command("refine", s.plan, "--model", "sim/plain", "--reviewers", "3")
-	j.cmd.Stdout, j.cmd.Stderr = nil, nil // the terminal
-	terminal, err := pty.Start(j.cmd)
+	j.Cmd.Stdout, j.Cmd.Stderr = nil, nil // the terminal
+	terminal, err := pty.Start(j.Cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.watchdog()
+	j.Watch()
 	var read sync.WaitGroup
 	read.Go(func() {
 		for buf := make([]byte, 4096); ; {
@@ -91,8 +92,8 @@ func TestFaultD45AClosedTerminalLeavesNoSurvivors(t *testing.T) {
 		t.Fatal(err)
 	}
 	read.Wait()
-	if o := j.wait(); o.code != 129 {
-		t.Errorf("ended with %d, want 129", o.code)
+	if o := j.wait(); o.Code != 129 {
+		t.Errorf("ended with %d, want 129", o.Code)
 	}
 	s.cancelled(3)
 }
@@ -116,13 +117,13 @@ func TestFaultD46WhatAChildStartedGoesWithItThoughItEndedWell(t *testing.T) {
 func TestFaultD51ALaneWhoseAnswerIsStoredDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	s := stubScene(t, answers(t)...)
-	if o := s.refine("--reviewers", "2").wait(); o.code != 0 {
-		t.Fatal(o.stderr)
+	if o := s.refine("--reviewers", "2").wait(); o.Code != 0 {
+		t.Fatal(o.Stderr)
 	}
 	run, cp, record := s.recorded()
 	file := filepath.Join(run.Dir, "checkpoint.json")
 	lane := cp.ReviewRounds[0].Lanes[1]
-	text := readFile(t, file)
+	text := piharness.ReadFile(t, file)
 	begin := strings.Index(text, `"laneId": "`+lane.LaneID+`"`)
 	length := strings.Index(text[begin:], "}")
 	entry := text[begin : begin+length]
@@ -137,14 +138,14 @@ func TestFaultD51ALaneWhoseAnswerIsStoredDoesNotRunAgain(t *testing.T) {
 		}
 	}
 	before := strings.TrimRight(strings.Join(kept, "\n"), ", \t\n") + "\n\t\t\t\t"
-	writeFile(t, file, text[:begin]+before+text[begin+length:])
+	piharness.WriteFile(t, file, text[:begin]+before+text[begin+length:])
 	if cp, err := run.LoadCheckpoint(); err != nil || cp.ReviewRounds[0].Lane(lane.LaneID).Reusable() {
-		t.Fatalf("the checkpoint is not as before the write: %v\n%s", err, readFile(t, file))
+		t.Fatalf("the checkpoint is not as before the write: %v\n%s", err, piharness.ReadFile(t, file))
 	}
 	s.stub("--then", "exit 3") // a lane that runs again fails
 	o := s.refine("--resume-round", record.RoundID).wait()
-	if o.code != 0 || o.round().Complete() != 2 {
-		t.Errorf("resuming ended with %d: %s", o.code, o.stderr)
+	if o.Code != 0 || o.round().Complete() != 2 {
+		t.Errorf("resuming ended with %d: %s", o.Code, o.Stderr)
 	}
 	for _, lane := range o.round().Lanes {
 		if !lane.Reused || lane.Output != report {
@@ -156,7 +157,7 @@ func TestFaultD51ALaneWhoseAnswerIsStoredDoesNotRunAgain(t *testing.T) {
 			t.Errorf("lane %s is %s", lane, status)
 		}
 	}
-	if got := strings.Count(readFile(t, filepath.Join(run.Dir, "subagents.jsonl")), "\n"); got != 2 {
+	if got := strings.Count(piharness.ReadFile(t, filepath.Join(run.Dir, "subagents.jsonl")), "\n"); got != 2 {
 		t.Errorf("the ledger has %d children", got)
 	}
 }
@@ -166,16 +167,16 @@ func TestFaultD53ACancelEndsQueuedLanesToo(t *testing.T) {
 	s := stubScene(t, append(prints(t, lanestest.Opening()...), "--then", "hang")...)
 	args := []string{"analyze-refs", "--model", "sim/plain", "--json"}
 	for n := range 7 {
-		dir := filepath.Join(s.dir, fmt.Sprintf("ref%d", n))
-		writeFile(t, filepath.Join(dir, "NOTES.md"), "a list\n")
+		dir := filepath.Join(s.Dir, fmt.Sprintf("ref%d", n))
+		piharness.WriteFile(t, filepath.Join(dir, "NOTES.md"), "a list\n")
 		args = append(args, "--ref", fmt.Sprintf("r%d=%s", n, dir))
 	}
 	j := s.command(args...).start()
-	s.eventually("three lanes work", func() bool { return strings.Count(j.stderr.String(), "waiting") >= 3 })
-	j.signal(os.Interrupt)
+	s.eventually("three lanes work", func() bool { return strings.Count(j.Stderr.String(), "waiting") >= 3 })
+	j.Signal(os.Interrupt)
 	o := j.wait()
-	if o.code != 130 {
-		t.Errorf("ended with %d", o.code)
+	if o.Code != 130 {
+		t.Errorf("ended with %d", o.Code)
 	}
 	for i, lane := range o.round().Lanes {
 		if want := min(1, max(0, 3-i)); lane.Status != lanes.Cancelled || lane.Attempts != want {
@@ -190,9 +191,9 @@ func TestFaultD60AChildThatIgnoresTERMIsKilledAndItsLaneStaysCancelled(t *testin
 	s := stubScene(t, append(prints(t, lanestest.Opening()...), "--ignore", "TERM,HUP,INT", "--then", "hang")...)
 	j := s.refine()
 	s.started(1)
-	s.eventually("the lane works", func() bool { return strings.Contains(j.stderr.String(), "waiting") })
+	s.eventually("the lane works", func() bool { return strings.Contains(j.Stderr.String(), "waiting") })
 	run, _, before := s.recorded()
-	j.signal(syscall.SIGTERM)
+	j.Signal(syscall.SIGTERM)
 	seen := []store.LaneStatus{before.Lanes[0].Status}
 	stop, watched := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -215,8 +216,8 @@ func TestFaultD60AChildThatIgnoresTERMIsKilledAndItsLaneStaysCancelled(t *testin
 	close(stop)
 	<-watched
 	lane := o.lane("general")
-	if o.code != 143 || lane.Exit.Signal == nil || *lane.Exit.Signal != "SIGKILL" {
-		t.Errorf("ended with %d, exit %+v", o.code, lane.Exit)
+	if o.Code != 143 || lane.Exit.Signal == nil || *lane.Exit.Signal != "SIGKILL" {
+		t.Errorf("ended with %d, exit %+v", o.Code, lane.Exit)
 	}
 	if first := slices.IndexFunc(seen, store.LaneStatus.Terminal); first != len(seen)-1 {
 		t.Errorf("the lane was in turn %v", seen)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/lanes/pijson"
 	"pilothouse/store"
 )
@@ -20,7 +21,7 @@ func (s *scene) onDiskOfItsOwn(name string) (state string) {
 	if os.Getuid() != 0 {
 		s.t.Skip("only root can mount a file system")
 	}
-	state = filepath.Join(s.dir, ".git", "pi_plans", name)
+	state = filepath.Join(s.Dir, ".git", "pi_plans", name)
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		s.t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func documents(t *testing.T, state string) map[string]string {
 	all := map[string]string{}
 	err := filepath.WalkDir(state, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() && entry.Name() != "filler" && !strings.HasSuffix(path, ".lock") {
-			all[path] = readFile(t, path)
+			all[path] = piharness.ReadFile(t, path)
 		}
 		return err
 	})
@@ -102,8 +103,8 @@ func TestFaultE64AFullDiskIsToldAndChangesNothingThatWasThere(t *testing.T) {
 		{"plans", "set-language", "--tag", "de", "--languageSource", "user"},
 		{"plans", "start-run", "--topic", "x", "--skill", "x", "--requestText", "x"},
 	} {
-		if o := s.command(args...).start().wait(); o.code != 1 || !strings.Contains(o.stderr, "no space left on device") {
-			t.Errorf("%v ended with %d: %s", args[:2], o.code, o.stderr)
+		if o := s.command(args...).start().wait(); o.Code != 1 || !strings.Contains(o.Stderr, "no space left on device") {
+			t.Errorf("%v ended with %d: %s", args[:2], o.Code, o.Stderr)
 		}
 	}
 	unchanged(t, before)
@@ -111,8 +112,8 @@ func TestFaultE64AFullDiskIsToldAndChangesNothingThatWasThere(t *testing.T) {
 		t.Errorf("listed %+v", infos)
 	}
 	free()
-	if o := s.command("refine", "one.md", "--model", "sim/plain").start().wait(); o.code != 0 {
-		t.Errorf("with space again it ended with %d: %s", o.code, o.stderr)
+	if o := s.command("refine", "one.md", "--model", "sim/plain").start().wait(); o.Code != 0 {
+		t.Errorf("with space again it ended with %d: %s", o.Code, o.Stderr)
 	}
 }
 
@@ -127,12 +128,12 @@ func TestFaultE64ADiskThatFillsUpDuringARoundFailsItsLanesUntilItIsResumed(t *te
 	before := map[string]string{}
 	for _, name := range []string{"run.json", "checkpoint.json", "pilothouse/rounds/" + record.RoundID + ".json"} {
 		path := filepath.Join(run.Dir, name)
-		before[path] = readFile(t, path)
+		before[path] = piharness.ReadFile(t, path)
 	}
 	free := fill(t, state)
 	o := j.wait()
-	if o.code != 1 || o.round().Complete() != 0 {
-		t.Errorf("ended with %d: %s", o.code, o.stderr)
+	if o.Code != 1 || o.round().Complete() != 0 {
+		t.Errorf("ended with %d: %s", o.Code, o.Stderr)
 	}
 	for _, lane := range o.round().Lanes {
 		checkFailed(t, lane, pijson.ClassInternal, "could not be stored", "no space left on device")
@@ -140,8 +141,8 @@ func TestFaultE64ADiskThatFillsUpDuringARoundFailsItsLanesUntilItIsResumed(t *te
 	unchanged(t, before)
 	free()
 	o = s.refine("--resume-round", record.RoundID).wait()
-	if o.code != 0 || o.round().Complete() != 3 {
-		t.Errorf("resuming ended with %d: %s", o.code, o.stderr)
+	if o.Code != 0 || o.round().Complete() != 3 {
+		t.Errorf("resuming ended with %d: %s", o.Code, o.Stderr)
 	}
 	for lane, status := range s.consistent() {
 		if status != store.LaneStatusComplete {
@@ -167,8 +168,8 @@ func TestFaultE64AReadOnlyDiskIsToldAndCanBeRead(t *testing.T) {
 		{"plans", "set-status", "--runId", run.ID, "--status", "done"},
 		{"plans", "set-language", "--tag", "de", "--languageSource", "user"},
 	} {
-		if o := s.command(args...).start().wait(); o.code != 1 || !strings.Contains(o.stderr, "read-only file system") {
-			t.Errorf("%v ended with %d: %s", args[:2], o.code, o.stderr)
+		if o := s.command(args...).start().wait(); o.Code != 1 || !strings.Contains(o.Stderr, "read-only file system") {
+			t.Errorf("%v ended with %d: %s", args[:2], o.Code, o.Stderr)
 		}
 	}
 	unchanged(t, before)
@@ -176,7 +177,7 @@ func TestFaultE64AReadOnlyDiskIsToldAndCanBeRead(t *testing.T) {
 		t.Errorf("listed %+v", infos)
 	}
 	remount(0)
-	if o := s.command("refine", "one.md", "--model", "sim/plain").start().wait(); o.code != 0 {
-		t.Errorf("writable again it ended with %d: %s", o.code, o.stderr)
+	if o := s.command("refine", "one.md", "--model", "sim/plain").start().wait(); o.Code != 0 {
+		t.Errorf("writable again it ended with %d: %s", o.Code, o.Stderr)
 	}
 }

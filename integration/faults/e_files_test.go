@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/lanes"
 	"pilothouse/lanes/lanestest"
 	"pilothouse/lanes/pijson"
@@ -31,9 +32,9 @@ var spoiled = map[string]string{
 func (s *scene) reviewed(names ...string) []store.RunDir {
 	s.t.Helper()
 	for _, name := range names {
-		writeFile(s.t, filepath.Join(s.dir, name+".md"), "# "+name+"\n\n- I-001 Bake.\n")
-		if o := s.command("refine", name+".md", "--model", "sim/plain").start().wait(); o.code != 0 {
-			s.t.Fatal(o.stderr)
+		piharness.WriteFile(s.t, filepath.Join(s.Dir, name+".md"), "# "+name+"\n\n- I-001 Bake.\n")
+		if o := s.command("refine", name+".md", "--model", "sim/plain").start().wait(); o.Code != 0 {
+			s.t.Fatal(o.Stderr)
 		}
 	}
 	var dirs []store.RunDir
@@ -51,8 +52,8 @@ func (s *scene) listing(args ...string) []supervisor.RunInfo {
 	s.t.Helper()
 	o := s.command(append([]string{"runs", "--json"}, args...)...).start().wait()
 	var infos []supervisor.RunInfo
-	if err := json.Unmarshal([]byte(o.stdout), &infos); err != nil || o.code != 0 {
-		s.t.Fatalf("runs ended with %d: %v\n%s", o.code, err, o.stderr)
+	if err := json.Unmarshal([]byte(o.Stdout), &infos); err != nil || o.Code != 0 {
+		s.t.Fatalf("runs ended with %d: %v\n%s", o.Code, err, o.Stderr)
 	}
 	return infos
 }
@@ -61,8 +62,8 @@ func (s *scene) shown(run string) supervisor.RunDetail {
 	s.t.Helper()
 	o := s.command("show", run, "--json").start().wait()
 	var detail supervisor.RunDetail
-	if err := json.Unmarshal([]byte(o.stdout), &detail); err != nil || o.code != 0 {
-		s.t.Fatalf("show ended with %d: %v\n%s", o.code, err, o.stderr)
+	if err := json.Unmarshal([]byte(o.Stdout), &detail); err != nil || o.Code != 0 {
+		s.t.Fatalf("show ended with %d: %v\n%s", o.Code, err, o.Stderr)
 	}
 	return detail
 }
@@ -73,12 +74,12 @@ func TestFaultE61ASpoiledCheckpointRefusesItsRunOnlyAndStaysAsItIs(t *testing.T)
 	dirs := s.reviewed("one", "two")
 	path := filepath.Join(dirs[0].Dir, "checkpoint.json")
 	for name, content := range spoiled {
-		writeFile(t, path, content)
+		piharness.WriteFile(t, path, content)
 		o := s.command("refine", "one.md", "--run", dirs[0].ID, "--model", "sim/plain").start().wait()
-		if o.code != 1 || !strings.Contains(o.stderr, path+" is corrupt") {
-			t.Errorf("%s: ended with %d: %s", name, o.code, o.stderr)
+		if o.Code != 1 || !strings.Contains(o.Stderr, path+" is corrupt") {
+			t.Errorf("%s: ended with %d: %s", name, o.Code, o.Stderr)
 		}
-		if readFile(t, path) != content {
+		if piharness.ReadFile(t, path) != content {
 			t.Errorf("%s: the file was changed", name)
 		}
 		infos := s.listing()
@@ -86,8 +87,8 @@ func TestFaultE61ASpoiledCheckpointRefusesItsRunOnlyAndStaysAsItIs(t *testing.T)
 			t.Errorf("%s: listed %+v", name, infos)
 		}
 	}
-	if o := s.command("refine", "two.md", "--model", "sim/plain").start().wait(); o.code != 0 {
-		t.Errorf("another run suffers: %s", o.stderr)
+	if o := s.command("refine", "two.md", "--model", "sim/plain").start().wait(); o.Code != 0 {
+		t.Errorf("another run suffers: %s", o.Stderr)
 	}
 }
 
@@ -104,7 +105,7 @@ func TestFaultE65OneSpoiledRunOfFiveIsToldAndDisturbsNoOther(t *testing.T) {
 		broken = append(broken, filepath.Join(dirs[2].Dir, name))
 	}
 	for _, path := range broken {
-		writeFile(t, path, "\x00\x01 no document")
+		piharness.WriteFile(t, path, "\x00\x01 no document")
 	}
 	for _, info := range s.listing() {
 		if (info.Problem != "") != (info.RunID == dirs[2].ID) {
@@ -112,12 +113,12 @@ func TestFaultE65OneSpoiledRunOfFiveIsToldAndDisturbsNoOther(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"one", "two", "four", "five"} {
-		if o := s.command("refine", name+".md", "--model", "sim/plain").start().wait(); o.code != 0 {
-			t.Errorf("%s ended with %d: %s", name, o.code, o.stderr)
+		if o := s.command("refine", name+".md", "--model", "sim/plain").start().wait(); o.Code != 0 {
+			t.Errorf("%s ended with %d: %s", name, o.Code, o.Stderr)
 		}
 	}
 	for _, path := range broken {
-		if readFile(t, path) != "\x00\x01 no document" {
+		if piharness.ReadFile(t, path) != "\x00\x01 no document" {
 			t.Errorf("%s was changed or moved", path)
 		}
 	}
@@ -141,18 +142,18 @@ func TestFaultE66AnEmptyObjectInAnyFileStopsNothingElse(t *testing.T) {
 	}
 	for _, path := range files {
 		earlier, err := os.ReadFile(path)
-		writeFile(t, path, "{}")
+		piharness.WriteFile(t, path, "{}")
 		if infos := s.listing(); len(infos) != 2 {
 			t.Errorf("%s: listed %+v", path, infos)
 		}
-		if o := s.command("refine", "two.md", "--model", "sim/plain").start().wait(); o.code != 0 {
-			t.Errorf("%s: another run ended with %d: %s", path, o.code, o.stderr)
+		if o := s.command("refine", "two.md", "--model", "sim/plain").start().wait(); o.Code != 0 {
+			t.Errorf("%s: another run ended with %d: %s", path, o.Code, o.Stderr)
 		}
-		if strings.HasPrefix(path, dirs[0].Dir) && readFile(t, path) != "{}" {
+		if strings.HasPrefix(path, dirs[0].Dir) && piharness.ReadFile(t, path) != "{}" {
 			t.Errorf("%s was changed", path)
 		}
 		if err == nil {
-			writeFile(t, path, string(earlier))
+			piharness.WriteFile(t, path, string(earlier))
 		} else if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
@@ -163,8 +164,8 @@ func TestFaultE67ASpoiledLedgerKeepsItsEntriesAndGoesOnWithALineOfItsOwn(t *test
 	t.Parallel()
 	s := stubScene(t)
 	start := s.command("plans", "start-run", "--topic", "x", "--skill", "x", "--requestText", "x").start().wait()
-	if start.code != 0 {
-		t.Fatal(start.stderr)
+	if start.Code != 0 {
+		t.Fatal(start.Stderr)
 	}
 	run := s.runs()[0].Dir
 	path := filepath.Join(run.Dir, "decisions.jsonl")
@@ -185,10 +186,10 @@ func TestFaultE67ASpoiledLedgerKeepsItsEntriesAndGoesOnWithALineOfItsOwn(t *test
 		"a record of a new kind":  {`{"type":"verdict","schema":7}` + "\n" + entry("two") + "\n", []string{"two", "next"}, ""},
 		"a newer schema's record": {strings.Replace(entry("one"), `{`, `{"schema":2,"more":{"a":1},`, 1) + "\n", []string{"one", "next"}, ""},
 	} {
-		writeFile(t, path, tt.ledger)
+		piharness.WriteFile(t, path, tt.ledger)
 		o := s.command("plans", "record-decision", "--runId", run.ID, "--decision", `{"question":"next","options":["a"],"answer":"a","answerSource":"user"}`).start().wait()
-		if o.code != 0 {
-			t.Errorf("%s: ended with %d: %s", name, o.code, o.stderr)
+		if o.Code != 0 {
+			t.Errorf("%s: ended with %d: %s", name, o.Code, o.Stderr)
 		}
 		decisions, err := run.Decisions()
 		if err != nil {
@@ -201,7 +202,7 @@ func TestFaultE67ASpoiledLedgerKeepsItsEntriesAndGoesOnWithALineOfItsOwn(t *test
 		if !slices.Equal(questions, tt.want) {
 			t.Errorf("%s: read %.100q", name, questions)
 		}
-		text := readFile(t, path)
+		text := piharness.ReadFile(t, path)
 		last := text[strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n')+1:]
 		if !strings.HasPrefix(text, strings.TrimSuffix(tt.ledger, tt.aside)) || !strings.HasPrefix(last, `{"question":"next"`) || !strings.HasSuffix(last, "}\n") {
 			t.Errorf("%s: the ledger ends with %.200q", name, last)
@@ -212,7 +213,7 @@ func TestFaultE67ASpoiledLedgerKeepsItsEntriesAndGoesOnWithALineOfItsOwn(t *test
 		}
 		kept := ""
 		for _, file := range torn {
-			kept += readFile(t, file)
+			kept += piharness.ReadFile(t, file)
 			if err := os.Remove(file); err != nil {
 				t.Error(err)
 			}
@@ -233,12 +234,12 @@ func TestFaultE76WhatAKilledPilothouseLeftIsToldAsLostAndCanBeResumed(t *testing
 	if detail := s.shown(run.ID); detail.Lost != nil || detail.Owner == "" || detail.Rounds[0].Lanes[0].Status != store.LaneStatusQueued {
 		t.Errorf("while it lives: owner %q, lost %+v, lane %s", detail.Owner, detail.Lost, detail.Rounds[0].Lanes[0].Status)
 	}
-	j.signal(os.Kill)
+	j.Signal(os.Kill)
 	j.wait()
 	for what, args := range map[string][]string{"runs": {"runs"}, "show": {"show", run.ID}} {
 		o := s.command(args...).start().wait()
-		if o.code != 0 || !strings.Contains(o.stdout, "pilothouse ended") || !strings.Contains(o.stdout, resume) {
-			t.Errorf("%s ended with %d and says\n%s%s", what, o.code, o.stdout, o.stderr)
+		if o.Code != 0 || !strings.Contains(o.Stdout, "pilothouse ended") || !strings.Contains(o.Stdout, resume) {
+			t.Errorf("%s ended with %d and says\n%s%s", what, o.Code, o.Stdout, o.Stderr)
 		}
 	}
 	for _, lane := range s.shown(run.ID).Rounds[0].Lanes {
@@ -247,8 +248,8 @@ func TestFaultE76WhatAKilledPilothouseLeftIsToldAsLostAndCanBeResumed(t *testing
 		}
 	}
 	// The next command that writes to the run writes it down.
-	if o := s.command("plans", "set-status", "--runId", run.ID, "--status", "planning").start().wait(); o.code != 0 {
-		t.Error(o.stderr)
+	if o := s.command("plans", "set-status", "--runId", run.ID, "--status", "planning").start().wait(); o.Code != 0 {
+		t.Error(o.Stderr)
 	}
 	for lane, status := range s.consistent() {
 		if status != store.LaneStatusFailed {
@@ -257,8 +258,8 @@ func TestFaultE76WhatAKilledPilothouseLeftIsToldAsLostAndCanBeResumed(t *testing
 	}
 	s.stub(answers(t)...)
 	o := s.refine("--resume-round", record.RoundID).wait()
-	if o.code != 0 || o.round().Complete() != 3 {
-		t.Errorf("resuming ended with %d: %s", o.code, o.stderr)
+	if o.Code != 0 || o.round().Complete() != 3 {
+		t.Errorf("resuming ended with %d: %s", o.Code, o.Stderr)
 	}
 	if infos := s.listing(); infos[0].Lost != nil {
 		t.Errorf("still lost: %+v", infos[0].Lost)
@@ -269,18 +270,18 @@ func TestFaultE76WhatAKilledPilothouseLeftIsToldAsLostAndCanBeResumed(t *testing
 func TestFaultE76ReferencesOfNoRunThatAKilledPilothouseLeftAreToldAsLost(t *testing.T) {
 	t.Parallel()
 	s := stubScene(t, append(prints(t, lanestest.Opening()...), "--then", "hang")...)
-	j := s.command("analyze-refs", "--ref", "bread="+s.dir, "--model", "sim/plain").start()
+	j := s.command("analyze-refs", "--ref", "bread="+s.Dir, "--model", "sim/plain").start()
 	s.started(1)
 	lane := func() store.LaneRecord { return s.shown("adhoc").Rounds[0].Lanes[0] }
 	if got := lane(); got.Status != store.LaneStatusQueued {
 		t.Errorf("while it lives: %s, %+v", got.Status, got.Error)
 	}
-	j.signal(os.Kill)
+	j.Signal(os.Kill)
 	j.wait()
 	if got := lane(); got.Status != store.LaneStatusFailed || got.Error.Class != string(pijson.ClassOrchestratorLost) {
 		t.Errorf("afterwards: %s, %+v", got.Status, got.Error)
 	}
-	s.eventually("its child ends", func() bool { return len(proctest.Survivors(s.marker)) == 0 })
+	s.eventually("its child ends", func() bool { return len(proctest.Survivors(s.Marker)) == 0 })
 }
 
 func TestFaultE78AWriteThatFailsBesideTheAnswersFailsNoLane(t *testing.T) {
@@ -295,8 +296,8 @@ func TestFaultE78AWriteThatFailsBesideTheAnswersFailsNoLane(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := s.command("refine", "one.md", "--reviewers", "3", "--model", "sim/plain", "--json").start().wait()
-	if o.code != 0 || o.round().Complete() != 3 {
-		t.Errorf("ended with %d: %s", o.code, o.stderr)
+	if o.Code != 0 || o.round().Complete() != 3 {
+		t.Errorf("ended with %d: %s", o.Code, o.Stderr)
 	}
 }
 
@@ -312,8 +313,8 @@ func TestFaultE78AnAnswerThatCannotBeStoredFailsItsLaneAndNoSibling(t *testing.T
 		t.Fatal(err)
 	}
 	o := j.wait()
-	if o.code != 0 || o.round().Complete() != 2 {
-		t.Errorf("ended with %d: %s", o.code, o.stderr)
+	if o.Code != 0 || o.round().Complete() != 2 {
+		t.Errorf("ended with %d: %s", o.Code, o.Stderr)
 	}
 	checkFailed(t, o.lane(record.Lanes[1].LaneID), pijson.ClassInternal, "could not be stored")
 	s.consistent() // the end of the round has closed its record, too
@@ -352,8 +353,8 @@ cat %[2]s
 func TestFaultE83AListingReadsOnlyWhatItLists(t *testing.T) {
 	t.Parallel()
 	s := stubScene(t)
-	if o := s.command("plans", "init").start().wait(); o.code != 0 {
-		t.Fatal(o.stderr)
+	if o := s.command("plans", "init").start().wait(); o.Code != 0 {
+		t.Fatal(o.Stderr)
 	}
 	const old, recent = 60, 20
 	pipe := func(path string) { // whoever opens it for reading waits for ever
@@ -361,13 +362,13 @@ func TestFaultE83AListingReadsOnlyWhatItLists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	runs := filepath.Join(s.dir, ".git", "pi_plans", "runs")
+	runs := filepath.Join(s.Dir, ".git", "pi_plans", "runs")
 	var ids []string
 	for n := range old + recent {
 		id := fmt.Sprintf("%sZ-run", time.Date(2025, 1, 1, 0, n, 0, 0, time.UTC).Format("20060102T150405"))
 		ids = append(ids, id)
 		dir := filepath.Join(runs, id)
-		writeFile(t, filepath.Join(dir, "run.json"), fmt.Sprintf(`{"schema":1,"run_id":%q,"skill":"x","topic":"run","request_text":"x","workdir":"/w","artifact_dir":"/w/a","language_tag":null,"status":"done","created_at":"2025-01-01T00:00:00Z","updated_at":"2025-01-01T00:00:00Z"}`, id))
+		piharness.WriteFile(t, filepath.Join(dir, "run.json"), fmt.Sprintf(`{"schema":1,"run_id":%q,"skill":"x","topic":"run","request_text":"x","workdir":"/w","artifact_dir":"/w/a","language_tag":null,"status":"done","created_at":"2025-01-01T00:00:00Z","updated_at":"2025-01-01T00:00:00Z"}`, id))
 		for _, ledger := range []string{"decisions.jsonl", "subagents.jsonl", "refs.jsonl"} {
 			pipe(filepath.Join(dir, ledger))
 		}
@@ -376,8 +377,8 @@ func TestFaultE83AListingReadsOnlyWhatItLists(t *testing.T) {
 		}
 	}
 	o := s.command("runs").start().wait()
-	if o.code != 0 || strings.Count(o.stdout, "Z-run") != recent || !strings.Contains(o.stdout, fmt.Sprintf("%d older runs are not shown; `pilothouse runs --all`", old)) {
-		t.Errorf("ended with %d:\n%s%s", o.code, o.stdout, o.stderr)
+	if o.Code != 0 || strings.Count(o.Stdout, "Z-run") != recent || !strings.Contains(o.Stdout, fmt.Sprintf("%d older runs are not shown; `pilothouse runs --all`", old)) {
+		t.Errorf("ended with %d:\n%s%s", o.Code, o.Stdout, o.Stderr)
 	}
 	if infos := s.listing("--limit", "3"); len(infos) != 3 || infos[0].RunID != ids[old+recent-1] {
 		t.Errorf("the newest three are %+v", infos)
@@ -395,10 +396,10 @@ func TestFaultE83AListingReadsOnlyWhatItLists(t *testing.T) {
 	if infos := s.listing(); len(infos) != left { // of scripts nothing is held back
 		t.Errorf("listed %d", len(infos))
 	}
-	if o := s.command("runs", "--prune", "30d").start().wait(); o.code != 0 || strings.Count(o.stdout, "Z-run") != left || len(s.runs()) != left {
-		t.Errorf("asking for what would go ended with %d, %d are left: %s", o.code, len(s.runs()), o.stderr)
+	if o := s.command("runs", "--prune", "30d").start().wait(); o.Code != 0 || strings.Count(o.Stdout, "Z-run") != left || len(s.runs()) != left {
+		t.Errorf("asking for what would go ended with %d, %d are left: %s", o.Code, len(s.runs()), o.Stderr)
 	}
-	if o := s.command("runs", "--prune", "30d", "--yes").start().wait(); o.code != 0 || len(s.runs()) != 0 {
-		t.Errorf("removing ended with %d, %d are left: %s", o.code, len(s.runs()), o.stderr)
+	if o := s.command("runs", "--prune", "30d", "--yes").start().wait(); o.Code != 0 || len(s.runs()) != 0 {
+		t.Errorf("removing ended with %d, %d are left: %s", o.Code, len(s.runs()), o.Stderr)
 	}
 }

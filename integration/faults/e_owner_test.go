@@ -22,7 +22,7 @@ import (
 // is in the other file of this section.
 
 func (s *scene) runDir(runID string) string {
-	return filepath.Join(s.dir, ".git", "pi_plans", "runs", runID)
+	return filepath.Join(s.Dir, ".git", "pi_plans", "runs", runID)
 }
 
 func (s *scene) ownerFile(runID string) string { return filepath.Join(s.runDir(runID), "owner.json") }
@@ -45,7 +45,7 @@ func (s *scene) owned(runID string, change map[string]any) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	writeFile(s.t, s.ownerFile(runID), string(text))
+	piharness.WriteFile(s.t, s.ownerFile(runID), string(text))
 }
 
 // decide is a command that writes to a run and starts no child.
@@ -59,16 +59,16 @@ func (s *scene) decide(runID string) *job {
 func (j *job) ends(code int, words ...string) outcome {
 	j.s.t.Helper()
 	o := j.start().wait()
-	if o.code != code {
-		j.s.t.Errorf("%v ended with %d, want %d: %s%s", j.cmd.Args[1:], o.code, code, o.stdout, o.stderr)
+	if o.Code != code {
+		j.s.t.Errorf("%v ended with %d, want %d: %s%s", j.Cmd.Args[1:], o.Code, code, o.Stdout, o.Stderr)
 	}
 	for _, word := range words {
-		if !strings.Contains(o.stderr, word) {
-			j.s.t.Errorf("%q is not in %s", word, o.stderr)
+		if !strings.Contains(o.Stderr, word) {
+			j.s.t.Errorf("%q is not in %s", word, o.Stderr)
 		}
 	}
-	if code != 0 && strings.Count(o.stderr, "\n") != 1 {
-		j.s.t.Errorf("more than one line: %s", o.stderr)
+	if code != 0 && strings.Count(o.Stderr, "\n") != 1 {
+		j.s.t.Errorf("more than one line: %s", o.Stderr)
 	}
 	return o
 }
@@ -131,11 +131,11 @@ func TestFaultE68AProcessIDThatIsUsedAgainDoesNotKeepARun(t *testing.T) {
 			s := stubScene(t)
 			runID := s.startRun()
 			s.owned(runID, test.owner)
-			before := readFile(t, s.ownerFile(runID))
+			before := piharness.ReadFile(t, s.ownerFile(runID))
 			s.decide(runID).ends(test.code)
 			if test.code == 0 {
 				s.free(runID)
-			} else if readFile(t, s.ownerFile(runID)) != before {
+			} else if piharness.ReadFile(t, s.ownerFile(runID)) != before {
 				t.Error("a refused command changed owner.json")
 			}
 		})
@@ -146,7 +146,7 @@ func TestFaultE70EmptyFilesOfACrashBlockNobodyForEver(t *testing.T) {
 	t.Parallel()
 	s := stubScene(t)
 	runID := s.startRun()
-	writeFile(t, s.ownerFile(runID), "")
+	piharness.WriteFile(t, s.ownerFile(runID), "")
 	s.decide(runID).ends(1, s.ownerFile(runID))
 	s.command("doctor", "--release", runID).ends(0)
 	s.free(runID)
@@ -154,7 +154,7 @@ func TestFaultE70EmptyFilesOfACrashBlockNobodyForEver(t *testing.T) {
 	t.Log("an empty takeover lock")
 	s.owned(runID, map[string]any{"pid": gone(t)})
 	lock := s.ownerFile(runID) + ".lock"
-	writeFile(t, lock, "")
+	piharness.WriteFile(t, lock, "")
 	long := time.Now().Add(-time.Minute)
 	if err := os.Chtimes(lock, long, long); err != nil {
 		t.Fatal(err)
@@ -174,14 +174,14 @@ func TestFaultE71AnOwnerWhoseRunIsTakenStopsItself(t *testing.T) {
 	s.started(3)
 	runID := s.runs()[0].Dir.ID
 	s.owned(runID, map[string]any{"host": "elsewhere", "generation": 2})
-	owner, before := readFile(t, s.ownerFile(runID)), kept(t, s.runDir(runID))
+	owner, before := piharness.ReadFile(t, s.ownerFile(runID)), kept(t, s.runDir(runID))
 	o := j.wait()
-	if o.code != 1 || !strings.Contains(o.stderr, "no longer owns run "+runID) || !strings.Contains(o.stderr, "elsewhere") {
-		t.Errorf("ended with %d: %s", o.code, o.stderr)
+	if o.Code != 1 || !strings.Contains(o.Stderr, "no longer owns run "+runID) || !strings.Contains(o.Stderr, "elsewhere") {
+		t.Errorf("ended with %d: %s", o.Code, o.Stderr)
 	}
 	s.noSurvivors()
 	s.unchanged(runID, before)
-	if readFile(t, s.ownerFile(runID)) != owner {
+	if piharness.ReadFile(t, s.ownerFile(runID)) != owner {
 		t.Error("the new owner's record was changed")
 	}
 }
@@ -203,17 +203,17 @@ func TestFaultE72AnOwnerThatSleptThroughATakeoverStopsWhenItWakesUp(t *testing.T
 	sleeper, letGo := s.atWork()
 	defer letGo()
 	runID := s.runs()[0].Dir.ID
-	sleeper.signal(syscall.SIGSTOP)
-	s.decide(runID).ends(4, strconv.Itoa(sleeper.cmd.Process.Pid)) // however long it sleeps
+	sleeper.Signal(syscall.SIGSTOP)
+	s.decide(runID).ends(4, strconv.Itoa(sleeper.Cmd.Process.Pid)) // however long it sleeps
 	s.command("doctor", "--release", runID, "--force").ends(0)
 	s.stub(answers(t)...)
-	if o := s.refine("--run", runID).wait(); o.code != 0 {
-		t.Fatalf("the new owner ended with %d: %s", o.code, o.stderr)
+	if o := s.refine("--run", runID).wait(); o.Code != 0 {
+		t.Fatalf("the new owner ended with %d: %s", o.Code, o.Stderr)
 	}
 	before := kept(t, s.runDir(runID))
-	sleeper.signal(syscall.SIGCONT)
-	if o := sleeper.wait(); o.code != 1 || !strings.Contains(o.stderr, "no longer owns run "+runID) {
-		t.Errorf("it ended with %d: %s", o.code, o.stderr)
+	sleeper.Signal(syscall.SIGCONT)
+	if o := sleeper.wait(); o.Code != 1 || !strings.Contains(o.Stderr, "no longer owns run "+runID) {
+		t.Errorf("it ended with %d: %s", o.Code, o.Stderr)
 	}
 	s.noSurvivors()
 	s.unchanged(runID, before)
@@ -233,7 +233,7 @@ func TestFaultE73AClockThatWasWrongDecidesNothing(t *testing.T) {
 				runID := s.startRun()
 				at := time.Now().Add(by)
 				s.owned(runID, map[string]any{"pid": test.pid, "acquiredAt": store.Stamp(at)})
-				if err := filepath.WalkDir(filepath.Join(s.dir, ".git/pi_plans"), func(path string, _ fs.DirEntry, err error) error {
+				if err := filepath.WalkDir(filepath.Join(s.Dir, ".git/pi_plans"), func(path string, _ fs.DirEntry, err error) error {
 					if err != nil {
 						return err
 					}
@@ -261,7 +261,7 @@ func TestFaultE74ARunOfAnotherHostIsTakenByForceOnly(t *testing.T) {
 		s.command("doctor", "--release", runID).ends(4, other, "--force")
 		s.command("doctor", "--release", runID, "--force").ends(0)
 		s.free(runID)
-		log := readFile(t, filepath.Join(s.dir, ".git/pi_plans/pilothouse/doctor.jsonl"))
+		log := piharness.ReadFile(t, filepath.Join(s.Dir, ".git/pi_plans/pilothouse/doctor.jsonl"))
 		if strings.Count(log, "\n") != 1 || !strings.Contains(log, `"host":"`+other+`"`) || !strings.Contains(log, `"forced":true`) {
 			t.Errorf("the log is %s", log)
 		}
@@ -273,8 +273,8 @@ func (s *scene) diagnosis() supervisor.Diagnosis {
 	s.t.Helper()
 	var d supervisor.Diagnosis
 	o := s.command("doctor", "--json").start().wait()
-	if err := json.Unmarshal([]byte(o.stdout), &d); err != nil {
-		s.t.Fatalf("%v in %s%s", err, o.stdout, o.stderr)
+	if err := json.Unmarshal([]byte(o.Stdout), &d); err != nil {
+		s.t.Fatalf("%v in %s%s", err, o.Stdout, o.Stderr)
 	}
 	return d
 }
@@ -287,18 +287,17 @@ func TestFaultE76TheDoctorTellsALivingOwnerFromAKilledOne(t *testing.T) {
 	check := func(want store.OwnerState) {
 		t.Helper()
 		d := s.diagnosis()
-		if len(d.Findings) != 1 || d.Findings[0].Owner == nil || d.Findings[0].Owner.State != want || d.Findings[0].Owner.PID != j.cmd.Process.Pid {
-			t.Errorf("got %+v, want the owner %d to be %s", d.Findings, j.cmd.Process.Pid, want)
+		if len(d.Findings) != 1 || d.Findings[0].Owner == nil || d.Findings[0].Owner.State != want || d.Findings[0].Owner.PID != j.Cmd.Process.Pid {
+			t.Errorf("got %+v, want the owner %d to be %s", d.Findings, j.Cmd.Process.Pid, want)
 		}
 	}
 	check(store.OwnerAlive)
-	j.signal(syscall.SIGSTOP)
+	j.Signal(syscall.SIGSTOP)
 	check(store.OwnerAlive)
-	j.signal(syscall.SIGKILL)
-	_ = j.cmd.Wait()
-	j.hung.Stop()
+	j.Signal(syscall.SIGKILL)
+	j.wait()
 	check(store.OwnerDead)
-	s.eventually("the children of the killed one end", func() bool { return len(piharness.Survivors(s.marker)) == 0 })
+	s.eventually("the children of the killed one end", func() bool { return len(piharness.Survivors(s.Marker)) == 0 })
 }
 
 func TestFaultE79TheRunOfADeadOwnerIsTakenOverWithoutCleaning(t *testing.T) {
@@ -306,8 +305,8 @@ func TestFaultE79TheRunOfADeadOwnerIsTakenOverWithoutCleaning(t *testing.T) {
 	s := stubScene(t, answers(t)...)
 	runID := s.startRun()
 	s.owned(runID, map[string]any{"pid": gone(t), "generation": 41})
-	if o := s.refine("--run", runID).wait(); o.code != 0 {
-		t.Fatalf("ended with %d: %s", o.code, o.stderr)
+	if o := s.refine("--run", runID).wait(); o.Code != 0 {
+		t.Fatalf("ended with %d: %s", o.Code, o.Stderr)
 	}
 	run, cp, _ := s.recorded()
 	if cp.Generation != 42 {
@@ -321,7 +320,7 @@ func TestFaultE79TheRunOfADeadOwnerIsTakenOverWithoutCleaning(t *testing.T) {
 func TestFaultE82AStateDirectoryBehindALinkIsOneDirectory(t *testing.T) {
 	t.Parallel()
 	s := stubScene(t, answers(t)...)
-	link := filepath.Join(s.dir, ".git", "pi_plans")
+	link := filepath.Join(s.Dir, ".git", "pi_plans")
 	state := filepath.Join(t.TempDir(), "state")
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		t.Fatal(err)
@@ -330,11 +329,11 @@ func TestFaultE82AStateDirectoryBehindALinkIsOneDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	runID := s.startRun()
-	if o := s.refine("--run", runID).wait(); o.code != 0 {
-		t.Fatalf("ended with %d: %s", o.code, o.stderr)
+	if o := s.refine("--run", runID).wait(); o.Code != 0 {
+		t.Fatalf("ended with %d: %s", o.Code, o.Stderr)
 	}
 	owner := filepath.Join(state, "runs", runID, "owner.json")
-	writeFile(t, owner, "{")
+	piharness.WriteFile(t, owner, "{")
 	s.command("doctor", "--release", runID).ends(0)
 	if aside, err := filepath.Glob(filepath.Join(state, "runs", runID, "pilothouse", "corrupt-owner-*")); len(aside) != 1 || err != nil {
 		t.Errorf("set aside: %v, %v", aside, err)
@@ -347,13 +346,13 @@ func TestFaultE82AStateDirectoryBehindALinkIsOneDirectory(t *testing.T) {
 	j, letGo := s.atWork("--run", runID)
 	defer letGo()
 	other := stubScene(t)
-	if err := os.Symlink(state, filepath.Join(other.dir, ".git", "pi_plans")); err != nil {
+	if err := os.Symlink(state, filepath.Join(other.Dir, ".git", "pi_plans")); err != nil {
 		t.Fatal(err)
 	}
-	other.decide(runID).ends(4, strconv.Itoa(j.cmd.Process.Pid))
+	other.decide(runID).ends(4, strconv.Itoa(j.Cmd.Process.Pid))
 	letGo()
-	if o := j.wait(); o.code != 0 {
-		t.Errorf("the owner ended with %d: %s", o.code, o.stderr)
+	if o := j.wait(); o.Code != 0 {
+		t.Errorf("the owner ended with %d: %s", o.Code, o.Stderr)
 	}
 	other.decide(runID).ends(0)
 }

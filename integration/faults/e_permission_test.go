@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pilothouse/integration/piharness"
 )
 
 // Section E: files and directories of another user, or that others could read.
@@ -22,12 +24,12 @@ func (s *scene) asNobody(j *job) *job {
 	if os.Getuid() != 0 {
 		return j
 	}
-	for _, variable := range s.env {
+	for _, variable := range s.Env {
 		if home, ok := strings.CutPrefix(variable, "HOME="); ok {
 			s.giveAway(filepath.Dir(home))
 		}
 	}
-	j.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	j.Cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	return j
 }
 
@@ -52,9 +54,9 @@ func TestFaultE81ALockThatCannotBeRemovedIsGivenUp(t *testing.T) {
 	s := stubScene(t)
 	runID := s.startRun()
 	s.owned(runID, map[string]any{"pid": gone(t)})
-	s.giveAway(s.dir)
+	s.giveAway(s.Dir)
 	lock := s.ownerFile(runID) + ".lock"
-	writeFile(t, lock, "")
+	piharness.WriteFile(t, lock, "")
 	long := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(lock, long, long); err != nil {
 		t.Fatal(err)
@@ -66,10 +68,10 @@ func TestFaultE81ALockThatCannotBeRemovedIsGivenUp(t *testing.T) {
 	if err := os.Chmod(s.runDir(runID), 0o777|fs.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	before := readFile(t, s.ownerFile(runID))
+	before := piharness.ReadFile(t, s.ownerFile(runID))
 	s.asNobody(s.decide(runID)).ends(1, lock)
 	s.asNobody(s.command("doctor", "--release", runID)).ends(1, lock)
-	if readFile(t, s.ownerFile(runID)) != before {
+	if piharness.ReadFile(t, s.ownerFile(runID)) != before {
 		t.Error("owner.json was changed")
 	}
 	if err := os.Remove(lock); err != nil {
@@ -85,17 +87,17 @@ func TestFaultE84StateIsPrivateWhateverTheUmask(t *testing.T) {
 			t.Parallel()
 			s := stubScene(t, answers(t)...)
 			under := func(j *job) *job {
-				j.cmd.Args = append([]string{"sh", "-c", "umask " + umask + ` && exec "$0" "$@"`, j.cmd.Path}, j.cmd.Args[1:]...)
-				j.cmd.Path = "/bin/sh"
+				j.Cmd.Args = append([]string{"sh", "-c", "umask " + umask + ` && exec "$0" "$@"`, j.Cmd.Path}, j.Cmd.Args[1:]...)
+				j.Cmd.Path = "/bin/sh"
 				return j
 			}
 			under(s.refining()).ends(0)
 			runID := s.runs()[0].Dir.ID
 			s.owned(runID, map[string]any{"pid": gone(t)})
 			under(s.decide(runID)).ends(0) // a takeover
-			writeFile(t, s.ownerFile(runID), "")
+			piharness.WriteFile(t, s.ownerFile(runID), "")
 			under(s.command("doctor", "--release", runID)).ends(0)
-			state := filepath.Join(s.dir, ".git", "pi_plans")
+			state := filepath.Join(s.Dir, ".git", "pi_plans")
 			if err := filepath.WalkDir(state, func(path string, entry fs.DirEntry, err error) error {
 				if err != nil {
 					return err
@@ -128,7 +130,7 @@ func TestFaultE84FilesThatMayNotBeWrittenAreNamed(t *testing.T) {
 		path func(s *scene, runID string) string
 		mode fs.FileMode // when it stays nobody's
 	}{
-		"the state root":       {path: func(s *scene, _ string) string { return filepath.Join(s.dir, ".git", "pi_plans") }},
+		"the state root":       {path: func(s *scene, _ string) string { return filepath.Join(s.Dir, ".git", "pi_plans") }},
 		"the run":              {path: func(s *scene, runID string) string { return s.runDir(runID) }},
 		"its checkpoint":       {path: func(s *scene, runID string) string { return filepath.Join(s.runDir(runID), "checkpoint.json") }},
 		"its owner":            {path: func(s *scene, runID string) string { return s.ownerFile(runID) }},
@@ -144,7 +146,7 @@ func TestFaultE84FilesThatMayNotBeWrittenAreNamed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s.giveAway(s.dir)
+			s.giveAway(s.Dir)
 			path := test.path(s, runID)
 			err := os.Chown(path, 0, 0)
 			if test.mode != 0 {

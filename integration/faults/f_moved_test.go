@@ -27,25 +27,25 @@ func (s *scene) atWork(args ...string) (j *job, letGo func()) {
 func TestFaultF91HousekeepingLeavesTheStateAlone(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]func(s *scene){
-		"gc": func(s *scene) { s.git(s.dir, "gc", "-q", "--prune=now", "--aggressive") },
+		"gc": func(s *scene) { s.git(s.Dir, "gc", "-q", "--prune=now", "--aggressive") },
 		"clean": func(s *scene) {
-			s.git(s.dir, "clean", "-q", "-ffdx")
+			s.git(s.Dir, "clean", "-q", "-ffdx")
 			if _, err := os.Stat(s.plan); !errors.Is(err, fs.ErrNotExist) {
 				s.t.Error("clean cleaned nothing")
 			}
-			writeFile(s.t, s.plan, planText)
+			piharness.WriteFile(s.t, s.plan, planText)
 		},
 		"worktree prune": func(s *scene) {
-			tree := s.worktree(s.dir)
+			tree := s.worktree(s.Dir)
 			if err := os.RemoveAll(tree); err != nil {
 				s.t.Fatal(err)
 			}
-			s.git(s.dir, "worktree", "prune")
+			s.git(s.Dir, "worktree", "prune")
 		},
 		"fsck, repack and a new branch": func(s *scene) {
-			s.git(s.dir, "fsck")
-			s.git(s.dir, "repack", "-q", "-a", "-d")
-			s.git(s.dir, "checkout", "-q", "-B", "other")
+			s.git(s.Dir, "fsck")
+			s.git(s.Dir, "repack", "-q", "-a", "-d")
+			s.git(s.Dir, "checkout", "-q", "-B", "other")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,15 +69,15 @@ func TestFaultF91ARepositoryThatMovedIsNoticedAndNotMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]func(s *scene, away string){
 		"moved":                     func(*scene, string) {},
-		"cloned again in its place": func(s *scene, away string) { s.git(away, "clone", "-q", away, s.dir) },
+		"cloned again in its place": func(s *scene, away string) { s.git(away, "clone", "-q", away, s.Dir) },
 		"cloned again in its place and used": func(s *scene, away string) {
-			s.git(away, "clone", "-q", away, s.dir)
-			if o := s.command("plans", "init").start().wait(); o.code != 0 {
-				s.t.Error(o.stderr)
+			s.git(away, "clone", "-q", away, s.Dir)
+			if o := s.command("plans", "init").start().wait(); o.Code != 0 {
+				s.t.Error(o.Stderr)
 			}
 		},
 		"replaced by a copy": func(s *scene, away string) {
-			if err := os.CopyFS(s.dir, os.DirFS(away)); err != nil {
+			if err := os.CopyFS(s.Dir, os.DirFS(away)); err != nil {
 				s.t.Error(err)
 			}
 		},
@@ -87,7 +87,7 @@ func TestFaultF91ARepositoryThatMovedIsNoticedAndNotMadeAgain(t *testing.T) {
 			s := newScene(t, t.TempDir())
 			j, letGo := s.atWork()
 			run, _, record := s.recorded()
-			place, away := s.dir, filepath.Join(t.TempDir(), "away")
+			place, away := s.Dir, filepath.Join(t.TempDir(), "away")
 			if err := os.Rename(place, away); err != nil {
 				t.Fatal(err)
 			}
@@ -95,10 +95,10 @@ func TestFaultF91ARepositoryThatMovedIsNoticedAndNotMadeAgain(t *testing.T) {
 			before := kept(t, place)
 			letGo()
 			o := j.wait()
-			words := lastLine(o.stderr)
+			words := lastLine(o.Stderr)
 			for _, word := range []string{run.ID, "moved, replaced or removed", run.Dir, "start again in the repository where it is now"} {
-				if o.code != 1 || o.stdout != "" || !strings.Contains(words, word) {
-					t.Errorf("ended with %d and without %q: %s%s", o.code, word, o.stdout, o.stderr)
+				if o.Code != 1 || o.Stdout != "" || !strings.Contains(words, word) {
+					t.Errorf("ended with %d and without %q: %s%s", o.Code, word, o.Stdout, o.Stderr)
 				}
 			}
 			if diff := cmp.Diff(before, kept(t, place)); diff != "" {
@@ -106,7 +106,7 @@ func TestFaultF91ARepositoryThatMovedIsNoticedAndNotMadeAgain(t *testing.T) {
 			}
 			s.noSurvivors()
 			// Where the repository is now nobody holds the run, and its round goes on.
-			s.dir, s.plan = away, filepath.Join(away, "PLAN.md")
+			s.Dir, s.plan = away, filepath.Join(away, "PLAN.md")
 			if owner := s.listed()[run.ID].Owner; owner != "" {
 				t.Errorf("the run is still held by %s", owner)
 			}
@@ -141,7 +141,7 @@ func kept(t *testing.T, dir string) map[string]string {
 		case entry.IsDir():
 			files[path] = ""
 		case strings.Contains(path, "pi_plans") && name != "owner.json" && !strings.HasPrefix(name, "alive-"):
-			files[path] = readFile(t, path)
+			files[path] = piharness.ReadFile(t, path)
 		}
 		return nil
 	})
@@ -163,7 +163,7 @@ func TestFaultF91ARunOutlivesItsWorkTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, t.TempDir())
-			repo, tree := s.dir, s.worktree(s.dir)
+			repo, tree := s.Dir, s.worktree(s.Dir)
 			s.at(tree)
 			j, letGo := s.atWork()
 			if err := lose(s, repo, tree); err != nil {
@@ -172,11 +172,11 @@ func TestFaultF91ARunOutlivesItsWorkTree(t *testing.T) {
 			letGo()
 			o := j.wait()
 			lane := o.complete(report)
-			s.dir = repo
+			s.Dir = repo
 			if run := s.listed()[o.round().RunID]; run.Workdir != tree || run.Owner != "" || run.Problem != "" {
 				t.Errorf("listed as %+v", run)
 			}
-			if readFile(t, *lane.ResultFile) != report {
+			if piharness.ReadFile(t, *lane.ResultFile) != report {
 				t.Error("the answer is not there")
 			}
 			s.consistent()
@@ -205,20 +205,20 @@ func TestFaultF91AWorkTreeThatLostItsRepositoryIsDefined(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := stubScene(t, answers(t)...)
-			repo, tree := s.dir, s.worktree(s.dir)
+			repo, tree := s.Dir, s.worktree(s.Dir)
 			s.at(tree)
 			s.startRun()
 			lose(t, s, repo, tree)
-			marker := readFile(t, filepath.Join(tree, ".git"))
+			marker := piharness.ReadFile(t, filepath.Join(tree, ".git"))
 			for _, dir := range []string{filepath.Join(tree, "docs"), tree} {
-				s.dir = dir
+				s.Dir = dir
 				words, err := s.tryGit(dir, "rev-parse", "--git-dir")
 				if err == nil {
 					t.Fatalf("git knows it: %s", words)
 				}
 				s.refused(strings.TrimSpace(words))
 			}
-			if readFile(t, filepath.Join(tree, ".git")) != marker {
+			if piharness.ReadFile(t, filepath.Join(tree, ".git")) != marker {
 				t.Error("the .git file was changed")
 			}
 		})
@@ -226,7 +226,7 @@ func TestFaultF91AWorkTreeThatLostItsRepositoryIsDefined(t *testing.T) {
 	t.Run("without its .git file", func(t *testing.T) {
 		t.Parallel()
 		s := stubScene(t, answers(t)...)
-		repo, tree := s.dir, s.worktree(s.dir)
+		repo, tree := s.Dir, s.worktree(s.Dir)
 		s.at(tree)
 		lost := s.startRun()
 		if err := os.Remove(filepath.Join(tree, ".git")); err != nil {
@@ -238,10 +238,10 @@ func TestFaultF91AWorkTreeThatLostItsRepositoryIsDefined(t *testing.T) {
 			s.refuses(o, what, "not in a git repository")
 			s.refuses(o, what, tree)
 		}
-		if o := s.tryStartRun(); o.code != 0 || !strings.Contains(o.stdout, "ran `git init` in "+tree) {
-			t.Errorf("start-run ended with %d: %s%s", o.code, o.stdout, o.stderr)
+		if o := s.tryStartRun(); o.Code != 0 || !strings.Contains(o.Stdout, "ran `git init` in "+tree) {
+			t.Errorf("start-run ended with %d: %s%s", o.Code, o.Stdout, o.Stderr)
 		}
-		s.dir = repo
+		s.Dir = repo
 		if run, found := s.listed()[lost]; !found || run.Workdir != tree {
 			t.Errorf("the run of the work tree is %+v", run)
 		}
@@ -252,15 +252,15 @@ func TestFaultF91AMovedRepositoryEndsAllLanesOfARound(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, t.TempDir())
 	refs, seen := t.TempDir(), t.TempDir()
-	stub := append(piharness.Command{proctest.Build(t), "--marker", s.marker}, answers(t)...)
+	stub := append(piharness.Command{proctest.Build(t), "--marker", s.Marker}, answers(t)...)
 	path := s.script(fmt.Sprintf(`echo >%[1]s/started-${PWD##*/}
 while [ ! -e %[1]s/gate ] || [ ${PWD##*/} != a ]; do sleep 0.02; done
 exec %[2]s
 `, seen, stub))
-	s.setenv("PILOTHOUSE_PI", piharness.Command{path, s.marker}.String())
+	s.setenv("PILOTHOUSE_PI", piharness.Command{path, s.Marker}.String())
 	args := []string{"analyze-refs", "--model", "sim/plain", "--json"}
 	for _, id := range []string{"a", "b", "c", "d"} {
-		writeFile(t, filepath.Join(refs, id, "NOTES.md"), "a list\n")
+		piharness.WriteFile(t, filepath.Join(refs, id, "NOTES.md"), "a list\n")
 		args = append(args, "--ref", id+"="+filepath.Join(refs, id))
 	}
 	j := s.command(args...).start()
@@ -268,14 +268,14 @@ exec %[2]s
 		started, err := filepath.Glob(filepath.Join(seen, "started-*"))
 		return err == nil && len(started) == 3
 	})
-	if err := os.Rename(s.dir, filepath.Join(t.TempDir(), "away")); err != nil {
+	if err := os.Rename(s.Dir, filepath.Join(t.TempDir(), "away")); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(seen, "gate"), "") // lets the first lane answer; the others would never end
-	if o := j.wait(); o.code != 1 || strings.Count(lastLine(o.stderr), "moved, replaced or removed") != 1 {
-		t.Errorf("ended with %d: %s", o.code, o.stderr)
+	piharness.WriteFile(t, filepath.Join(seen, "gate"), "") // lets the first lane answer; the others would never end
+	if o := j.wait(); o.Code != 1 || strings.Count(lastLine(o.Stderr), "moved, replaced or removed") != 1 {
+		t.Errorf("ended with %d: %s", o.Code, o.Stderr)
 	}
-	if made := kept(t, s.dir); len(made) != 0 {
+	if made := kept(t, s.Dir); len(made) != 0 {
 		t.Errorf("the repository was made again: %v", made)
 	}
 	s.noSurvivors()
@@ -284,11 +284,11 @@ exec %[2]s
 func TestFaultF91ARepositoryThatMovesBetweenAttemptsIsNotMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, t.TempDir())
-	place, away := s.dir, filepath.Join(t.TempDir(), "away")
+	place, away := s.Dir, filepath.Join(t.TempDir(), "away")
 	path := s.script(fmt.Sprintf("mv %q %q\necho 'Lock file is already being held' >&2\nexit 1\n", place, away))
-	s.setenv("PILOTHOUSE_PI", piharness.Command{path, s.marker}.String())
-	if o := s.refine("--attempts", "2").wait(); o.code != 1 || !strings.Contains(o.stderr, "moved, replaced or removed") {
-		t.Errorf("ended with %d: %s", o.code, o.stderr)
+	s.setenv("PILOTHOUSE_PI", piharness.Command{path, s.Marker}.String())
+	if o := s.refine("--attempts", "2").wait(); o.Code != 1 || !strings.Contains(o.Stderr, "moved, replaced or removed") {
+		t.Errorf("ended with %d: %s", o.Code, o.Stderr)
 	}
 	if made := kept(t, place); len(made) != 0 {
 		t.Errorf("the repository was made again: %v", made)

@@ -29,7 +29,7 @@ func (s *scene) git(dir string, args ...string) string {
 
 func (s *scene) tryGit(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
-	cmd.Dir, cmd.Env = dir, s.env
+	cmd.Dir, cmd.Env = dir, s.Env
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -37,8 +37,8 @@ func (s *scene) tryGit(dir string, args ...string) (string, error) {
 // at goes on in another directory, with a plan of its own there.
 func (s *scene) at(dir string) {
 	s.t.Helper()
-	s.dir, s.plan = dir, filepath.Join(dir, "PLAN.md")
-	writeFile(s.t, s.plan, planText)
+	s.Dir, s.plan = dir, filepath.Join(dir, "PLAN.md")
+	piharness.WriteFile(s.t, s.plan, planText)
 }
 
 // worktree is a new linked work tree of a repository.
@@ -54,8 +54,8 @@ func (s *scene) startRun() string {
 	s.t.Helper()
 	o := s.tryStartRun()
 	var result supervisor.StartRunResult
-	if err := json.Unmarshal([]byte(o.stdout), &result); err != nil || o.code != 0 || result.Run.RunID == "" {
-		s.t.Fatalf("start-run ended with %d (%v): %s%s", o.code, err, o.stdout, o.stderr)
+	if err := json.Unmarshal([]byte(o.Stdout), &result); err != nil || o.Code != 0 || result.Run.RunID == "" {
+		s.t.Fatalf("start-run ended with %d (%v): %s%s", o.Code, err, o.Stdout, o.Stderr)
 	}
 	return result.Run.RunID
 }
@@ -70,8 +70,8 @@ func (s *scene) listed() map[string]supervisor.RunInfo {
 	s.t.Helper()
 	o := s.command("runs", "--json").start().wait()
 	var runs []supervisor.RunInfo
-	if err := json.Unmarshal([]byte(o.stdout), &runs); err != nil || o.code != 0 {
-		s.t.Fatalf("runs ended with %d (%v): %s%s", o.code, err, o.stdout, o.stderr)
+	if err := json.Unmarshal([]byte(o.Stdout), &runs); err != nil || o.Code != 0 {
+		s.t.Fatalf("runs ended with %d (%v): %s%s", o.Code, err, o.Stdout, o.Stderr)
 	}
 	byID := map[string]supervisor.RunInfo{}
 	for _, run := range runs {
@@ -85,16 +85,16 @@ func (s *scene) listed() map[string]supervisor.RunInfo {
 func (s *scene) works(stateRoot string) {
 	s.t.Helper()
 	runID := s.startRun()
-	if text := readFile(s.t, filepath.Join(stateRoot, "runs", runID, "run.json")); !strings.Contains(text, runID) {
+	if text := piharness.ReadFile(s.t, filepath.Join(stateRoot, "runs", runID, "run.json")); !strings.Contains(text, runID) {
 		s.t.Errorf("run.json is %s", text)
 	}
-	if run := s.listed()[runID]; run.Workdir != s.dir || run.Problem != "" {
+	if run := s.listed()[runID]; run.Workdir != s.Dir || run.Problem != "" {
 		s.t.Errorf("listed as %+v", run)
 	}
 	var shown supervisor.ConfigResult
 	o := s.command("plans", "show").start().wait()
-	if err := json.Unmarshal([]byte(o.stdout), &shown); err != nil || shown.StateRoot != stateRoot {
-		s.t.Errorf("the state is in %q, want %q (%v %s)", shown.StateRoot, stateRoot, err, o.stderr)
+	if err := json.Unmarshal([]byte(o.Stdout), &shown); err != nil || shown.StateRoot != stateRoot {
+		s.t.Errorf("the state is in %q, want %q (%v %s)", shown.StateRoot, stateRoot, err, o.Stderr)
 	}
 	o = s.refine().wait()
 	lane := o.complete(report)
@@ -133,24 +133,24 @@ func (s *scene) refused(message string) {
 	s.t.Helper()
 	for _, j := range []*job{
 		s.command("plans", "init"), s.command("plans", "show"), s.command("runs"), s.command("show"), s.refining(),
-		s.command("analyze-refs", "--ref", "a="+s.dir, "--model", "sim/plain"),
+		s.command("analyze-refs", "--ref", "a="+s.Dir, "--model", "sim/plain"),
 	} {
-		s.refuses(j.start().wait(), strings.Join(j.cmd.Args[1:], " "), message)
+		s.refuses(j.start().wait(), strings.Join(j.Cmd.Args[1:], " "), message)
 	}
 	s.refuses(s.tryStartRun(), "start-run", message)
-	if _, err := os.Lstat(filepath.Join(s.dir, ".git", "pi_plans")); err == nil {
+	if _, err := os.Lstat(filepath.Join(s.Dir, ".git", "pi_plans")); err == nil {
 		s.t.Error("there is state")
 	}
 }
 
 func (s *scene) refuses(o outcome, what, message string) {
 	s.t.Helper()
-	if o.code != 1 || o.stdout != "" || strings.Count(o.stderr, "\n") != 1 {
-		s.t.Errorf("%s ended with %d: %s%s", what, o.code, o.stdout, o.stderr)
+	if o.Code != 1 || o.Stdout != "" || strings.Count(o.Stderr, "\n") != 1 {
+		s.t.Errorf("%s ended with %d: %s%s", what, o.Code, o.Stdout, o.Stderr)
 	}
 	for line := range strings.SplitSeq(message, "\n") {
-		if !strings.Contains(o.stderr, line) {
-			s.t.Errorf("%s told %q, not %q", what, o.stderr, line)
+		if !strings.Contains(o.Stderr, line) {
+			s.t.Errorf("%s told %q, not %q", what, o.Stderr, line)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (s *scene) oldGit() {
 		s.t.Fatal(err)
 	}
 	path := filepath.Join(s.t.TempDir(), "git")
-	writeFile(s.t, path, fmt.Sprintf(`#!/bin/sh
+	piharness.WriteFile(s.t, path, fmt.Sprintf(`#!/bin/sh
 for word do
 	case $word in --path-format*|--absolute-git-dir|--git-common-dir)
 		echo "fatal: no $word in this old git" >&2
@@ -186,7 +186,7 @@ exec %s "$@"
 	if err := os.Chmod(path, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
-	for _, variable := range s.env {
+	for _, variable := range s.Env {
 		if dirs, ok := strings.CutPrefix(variable, "PATH="); ok {
 			s.setenv("PATH", filepath.Dir(path)+string(os.PathListSeparator)+dirs)
 			return
@@ -198,43 +198,43 @@ exec %s "$@"
 // places are where one can stand in a repository; each returns the directory and the
 // git directory that belongs to it.
 var places = map[string]func(s *scene) (workdir, commonDir string){
-	"the top": func(s *scene) (string, string) { return s.dir, filepath.Join(s.dir, ".git") },
+	"the top": func(s *scene) (string, string) { return s.Dir, filepath.Join(s.Dir, ".git") },
 	"a subdirectory": func(s *scene) (string, string) {
-		return filepath.Join(s.dir, "docs"), filepath.Join(s.dir, ".git")
+		return filepath.Join(s.Dir, "docs"), filepath.Join(s.Dir, ".git")
 	},
 	"a linked work tree": func(s *scene) (string, string) {
-		return s.worktree(s.dir), filepath.Join(s.dir, ".git")
+		return s.worktree(s.Dir), filepath.Join(s.Dir, ".git")
 	},
 	"a subdirectory of a linked work tree": func(s *scene) (string, string) {
-		return filepath.Join(s.worktree(s.dir), "docs"), filepath.Join(s.dir, ".git")
+		return filepath.Join(s.worktree(s.Dir), "docs"), filepath.Join(s.Dir, ".git")
 	},
 	"a submodule": func(s *scene) (string, string) {
 		outer := s.t.TempDir()
 		s.git(outer, "init", "-q")
-		s.git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.dir, "module")
+		s.git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.Dir, "module")
 		return filepath.Join(outer, "module", "docs"), filepath.Join(outer, ".git", "modules", "module")
 	},
 	"a linked work tree of a submodule": func(s *scene) (string, string) {
 		outer := s.t.TempDir()
 		s.git(outer, "init", "-q")
-		s.git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.dir, "module")
+		s.git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.Dir, "module")
 		return s.worktree(filepath.Join(outer, "module")), filepath.Join(outer, ".git", "modules", "module")
 	},
 	"a separate git directory": func(s *scene) (string, string) {
 		elsewhere := filepath.Join(s.t.TempDir(), "elsewhere")
-		s.git(s.dir, "init", "-q", "--separate-git-dir", elsewhere)
-		return filepath.Join(s.dir, "docs"), elsewhere
+		s.git(s.Dir, "init", "-q", "--separate-git-dir", elsewhere)
+		return filepath.Join(s.Dir, "docs"), elsewhere
 	},
 	"a linked .git": func(s *scene) (string, string) {
 		elsewhere := filepath.Join(s.t.TempDir(), "elsewhere")
-		if err := errors.Join(os.Rename(filepath.Join(s.dir, ".git"), elsewhere), os.Symlink(elsewhere, filepath.Join(s.dir, ".git"))); err != nil {
+		if err := errors.Join(os.Rename(filepath.Join(s.Dir, ".git"), elsewhere), os.Symlink(elsewhere, filepath.Join(s.Dir, ".git"))); err != nil {
 			s.t.Fatal(err)
 		}
-		return filepath.Join(s.dir, "docs"), elsewhere
+		return filepath.Join(s.Dir, "docs"), elsewhere
 	},
 	"spaces and a line break in the path": func(s *scene) (string, string) {
 		dir := filepath.Join(s.t.TempDir(), "forty  loaves\nand one")
-		s.git(s.dir, "clone", "-q", s.dir, dir)
+		s.git(s.Dir, "clone", "-q", s.Dir, dir)
 		return filepath.Join(dir, "docs"), filepath.Join(dir, ".git")
 	},
 }
@@ -247,7 +247,7 @@ func TestFaultF85TheStateIsInOneDirectoryWhereverOneStands(t *testing.T) {
 			for _, old := range []bool{false, true} {
 				t.Run(fmt.Sprintf("old git %v", old), func(t *testing.T) {
 					s := stubScene(t, answers(t)...)
-					start := s.dir
+					start := s.Dir
 					workdir, commonDir := place(s)
 					if old {
 						s.oldGit()
@@ -266,7 +266,7 @@ func TestFaultF87RunsOfTwoWorkTreesAreToldApart(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, t.TempDir())
 	letGo := s.held(answers(t)...)
-	main := s.dir
+	main := s.Dir
 	trees := []string{s.worktree(main), s.worktree(main)}
 	var jobs []*job
 	for _, tree := range trees {
@@ -284,7 +284,7 @@ func TestFaultF87RunsOfTwoWorkTreesAreToldApart(t *testing.T) {
 	})
 	owners := map[string]string{}
 	for _, dir := range append(trees, main) {
-		s.dir = dir
+		s.Dir = dir
 		runs := s.listed()
 		if len(runs) != len(trees) {
 			t.Fatalf("in %s there are %d runs", dir, len(runs))
@@ -322,7 +322,7 @@ func TestFaultF88ARepositoryThatGitDistrustsIsRefusedInTheWordsOfGit(t *testing.
 	}
 	if os.Geteuid() == 0 {
 		distrust["of another user"] = func(t *testing.T, s *scene) {
-			err := filepath.WalkDir(s.dir, func(path string, _ fs.DirEntry, err error) error {
+			err := filepath.WalkDir(s.Dir, func(path string, _ fs.DirEntry, err error) error {
 				return errors.Join(err, os.Lchown(path, 65534, 65534))
 			})
 			if err != nil {
@@ -334,12 +334,12 @@ func TestFaultF88ARepositoryThatGitDistrustsIsRefusedInTheWordsOfGit(t *testing.
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := stubScene(t, answers(t)...)
-			repo, tree := s.dir, s.worktree(s.dir)
+			repo, tree := s.Dir, s.worktree(s.Dir)
 			s.at(filepath.Join(repo, "docs"))
 			s.at(repo)
 			distrusted(t, s)
 			for _, dir := range []string{repo, filepath.Join(repo, "docs")} {
-				s.dir = dir
+				s.Dir = dir
 				words, err := s.tryGit(dir, "rev-parse", "--git-dir")
 				if err == nil || !strings.Contains(words, "safe.directory") {
 					t.Fatalf("git trusts it: %s", words)
@@ -350,7 +350,7 @@ func TestFaultF88ARepositoryThatGitDistrustsIsRefusedInTheWordsOfGit(t *testing.
 			if _, err := os.Lstat(filepath.Join(repo, "docs", ".git")); err == nil {
 				t.Error("a repository was made in the repository")
 			}
-			for _, variable := range s.env {
+			for _, variable := range s.Env {
 				if home, ok := strings.CutPrefix(variable, "HOME="); ok {
 					if _, err := os.Lstat(filepath.Join(home, ".gitconfig")); err == nil {
 						t.Error("git's configuration was changed")
@@ -373,7 +373,7 @@ func (s *scene) hook(repo, dir string, args ...string) outcome {
 	s.t.Helper()
 	seen := s.t.TempDir()
 	path := filepath.Join(repo, ".git", "hooks", "pre-commit")
-	writeFile(s.t, path, fmt.Sprintf(`#!/bin/sh
+	piharness.WriteFile(s.t, path, fmt.Sprintf(`#!/bin/sh
 cd %[1]s
 env >env
 export GIT_DIR=%[2]s/.git GIT_COMMON_DIR=%[2]s/.git GIT_WORK_TREE=%[2]s
@@ -385,11 +385,11 @@ echo $? >code
 		s.t.Fatal(err)
 	}
 	s.git(dir, "-c", "user.name=Hook", "commit", "-q", "--allow-empty", "-m", "with a hook")
-	if env := readFile(s.t, filepath.Join(seen, "env")); !strings.Contains(env, "GIT_INDEX_FILE=") || !strings.Contains(env, "GIT_CONFIG_PARAMETERS=") {
+	if env := piharness.ReadFile(s.t, filepath.Join(seen, "env")); !strings.Contains(env, "GIT_INDEX_FILE=") || !strings.Contains(env, "GIT_CONFIG_PARAMETERS=") {
 		s.t.Errorf("this is not the environment of a hook:\n%s", env)
 	}
-	o := outcome{t: s.t, stdout: readFile(s.t, filepath.Join(seen, "stdout")), stderr: readFile(s.t, filepath.Join(seen, "stderr"))}
-	if _, err := fmt.Sscan(readFile(s.t, filepath.Join(seen, "code")), &o.code); err != nil {
+	o := outcome{piharness.Ended{Stdout: piharness.ReadFile(s.t, filepath.Join(seen, "stdout")), Stderr: piharness.ReadFile(s.t, filepath.Join(seen, "stderr"))}, s.t}
+	if _, err := fmt.Sscan(piharness.ReadFile(s.t, filepath.Join(seen, "code")), &o.Code); err != nil {
 		s.t.Fatal(err)
 	}
 	return o
@@ -398,14 +398,14 @@ echo $? >code
 func TestFaultF89AGitHookDoesNotMoveTheState(t *testing.T) {
 	t.Parallel()
 	for name, from := range map[string]func(s *scene) string{
-		"at the top":            func(s *scene) string { return s.dir },
-		"in a subdirectory":     func(s *scene) string { return filepath.Join(s.dir, "docs") },
-		"in a linked work tree": func(s *scene) string { return s.worktree(s.dir) },
+		"at the top":            func(s *scene) string { return s.Dir },
+		"in a subdirectory":     func(s *scene) string { return filepath.Join(s.Dir, "docs") },
+		"in a linked work tree": func(s *scene) string { return s.worktree(s.Dir) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := stubScene(t, answers(t)...)
-			own, other := s.dir, piharness.Repo(t)
+			own, other := s.Dir, piharness.Repo(t)
 			dir := from(s)
 			for _, repo := range []string{dir, other} {
 				s.at(repo)
@@ -413,8 +413,8 @@ func TestFaultF89AGitHookDoesNotMoveTheState(t *testing.T) {
 				if repo == other {
 					stateRoot = filepath.Join(resolved(t, other), ".git", "pi_plans")
 				}
-				if o := s.hook(own, dir, "plans", "init", "--workdir", repo); o.code != 0 || !strings.Contains(o.stdout, stateRoot) {
-					t.Errorf("init ended with %d: %s%s", o.code, o.stdout, o.stderr)
+				if o := s.hook(own, dir, "plans", "init", "--workdir", repo); o.Code != 0 || !strings.Contains(o.Stdout, stateRoot) {
+					t.Errorf("init ended with %d: %s%s", o.Code, o.Stdout, o.Stderr)
 				}
 				o := s.hook(own, dir, "refine", s.plan, "--model", "sim/plain", "--json", "--workdir", repo)
 				if lane := o.complete(report); lane.ResultFile == nil || !strings.HasPrefix(*lane.ResultFile, stateRoot) {
@@ -436,7 +436,7 @@ func TestFaultF92EveryKindOfRepositoryIsDefined(t *testing.T) {
 	t.Parallel()
 	clone := func(s *scene, args ...string) string {
 		dir := filepath.Join(s.t.TempDir(), "clone")
-		s.git(s.dir, append(append([]string{"clone", "-q"}, args...), dir)...)
+		s.git(s.Dir, append(append([]string{"clone", "-q"}, args...), dir)...)
 		return dir
 	}
 	for name, kind := range map[string]func(s *scene) string{
@@ -446,12 +446,12 @@ func TestFaultF92EveryKindOfRepositoryIsDefined(t *testing.T) {
 			return dir
 		},
 		"an unborn branch": func(s *scene) string {
-			s.git(s.dir, "checkout", "-q", "--orphan", "unborn")
-			return s.dir
+			s.git(s.Dir, "checkout", "-q", "--orphan", "unborn")
+			return s.Dir
 		},
 		"a detached HEAD": func(s *scene) string {
-			s.git(s.dir, "checkout", "-q", "--detach")
-			return s.dir
+			s.git(s.Dir, "checkout", "-q", "--detach")
+			return s.Dir
 		},
 		"a sha256 repository": func(s *scene) string {
 			dir := s.t.TempDir()
@@ -460,16 +460,16 @@ func TestFaultF92EveryKindOfRepositoryIsDefined(t *testing.T) {
 			return dir
 		},
 		"a partial clone whose origin is gone": func(s *scene) string {
-			s.git(s.dir, "config", "uploadpack.allowFilter", "true")
-			dir := clone(s, "--filter=blob:none", "--no-checkout", "file://"+s.dir)
-			if err := os.RemoveAll(s.dir); err != nil {
+			s.git(s.Dir, "config", "uploadpack.allowFilter", "true")
+			dir := clone(s, "--filter=blob:none", "--no-checkout", "file://"+s.Dir)
+			if err := os.RemoveAll(s.Dir); err != nil {
 				s.t.Fatal(err)
 			}
 			return dir
 		},
-		"a shallow clone": func(s *scene) string { return clone(s, "--depth=1", "file://"+s.dir) },
+		"a shallow clone": func(s *scene) string { return clone(s, "--depth=1", "file://"+s.Dir) },
 		"a linked work tree of a bare repository": func(s *scene) string {
-			return s.worktree(clone(s, "--bare", s.dir))
+			return s.worktree(clone(s, "--bare", s.Dir))
 		},
 		"no repository yet": func(s *scene) string { return s.t.TempDir() },
 	} {
@@ -488,8 +488,8 @@ func TestFaultF92EveryKindOfRepositoryIsDefined(t *testing.T) {
 	t.Run("a bare repository", func(t *testing.T) {
 		t.Parallel()
 		s := stubScene(t, answers(t)...)
-		bare := clone(s, "--bare", s.dir)
-		s.dir = bare
+		bare := clone(s, "--bare", s.Dir)
+		s.Dir = bare
 		for what, o := range map[string]outcome{"start-run": s.tryStartRun(), "refine": s.refine().wait(), "init": s.command("plans", "init").start().wait()} {
 			s.refuses(o, what, "the repository is bare")
 			s.refuses(o, what, "use a clone or a linked work tree")

@@ -34,9 +34,9 @@ func TestFaultJ113ALaneThatSpendsWithoutEndIsEndedAfterAWarning(t *testing.T) {
 			if lane.Attempts != 1 || lane.Turns < 10 || lane.Usage.CacheRead != int64(lane.Turns)*1_000_000 || lane.Usage.Cost != float64(lane.Turns)*0.5 {
 				t.Errorf("%d attempts, %d turns, usage %+v", lane.Attempts, lane.Turns, lane.Usage)
 			}
-			warned, ended := strings.Index(o.stderr, "general  warning: "), strings.Index(o.stderr, "general  failed: budget")
-			if warned < 0 || ended < warned || strings.Count(o.stderr, "warning: ") != 1 {
-				t.Errorf("the warning is not there, not alone or not before the end:\n%s", o.stderr)
+			warned, ended := strings.Index(o.Stderr, "general  warning: "), strings.Index(o.Stderr, "general  failed: budget")
+			if warned < 0 || ended < warned || strings.Count(o.Stderr, "warning: ") != 1 {
+				t.Errorf("the warning is not there, not alone or not before the end:\n%s", o.Stderr)
 			}
 			if _, _, record := s.recorded(); record.Lanes[0].Error.Class != "budget" || record.Lanes[0].Usage.CacheRead != lane.Usage.CacheRead {
 				t.Errorf("record %+v", record.Lanes[0])
@@ -59,11 +59,11 @@ func TestFaultJ119ACancelReachesAChildThatIsBlockedInARead(t *testing.T) {
 		_, err := os.Stat(reading)
 		return err == nil
 	})
-	j.signal(os.Interrupt)
+	j.Signal(os.Interrupt)
 	o := j.wait()
 	lane := o.lane("general")
-	if o.code != 130 || lane.Status != lanes.Cancelled || lane.Exit.Signal == nil || *lane.Exit.Signal != "SIGTERM" {
-		t.Errorf("ended with %d, the lane is %s with exit %+v", o.code, lane.Status, lane.Exit)
+	if o.Code != 130 || lane.Status != lanes.Cancelled || lane.Exit.Signal == nil || *lane.Exit.Signal != "SIGTERM" {
+		t.Errorf("ended with %d, the lane is %s with exit %+v", o.Code, lane.Status, lane.Exit)
 	}
 	s.cancelled(1)
 }

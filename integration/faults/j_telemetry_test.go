@@ -73,7 +73,7 @@ func TestFaultJ115AShortCommandLosesNoSpan(t *testing.T) {
 				t.Errorf("the command is below span %q, want that of the session", span.Parent)
 			}
 			told := fmt.Sprint(span)
-			for _, secret := range []string{"sk-very-secret", "sk-dummy", s.dir, s.plan, "oven.go", "forty", "No findings"} {
+			for _, secret := range []string{"sk-very-secret", "sk-dummy", s.Dir, s.plan, "oven.go", "forty", "No findings"} {
 				if strings.Contains(told, secret) {
 					t.Errorf("span %s tells %q: %s", span.Name, secret, told)
 				}
@@ -99,8 +99,8 @@ func TestFaultJ115ACommandWithoutLanesSendsItsSpanToo(t *testing.T) {
 	s.exports(c)
 	s.setenv("OTEL_SERVICE_NAME", "planning")
 	s.command("version").start().wait()
-	if o := s.command("refine", "missing.md").start().wait(); o.code != 2 {
-		t.Errorf("a missing plan ended with %d", o.code)
+	if o := s.command("refine", "missing.md").start().wait(); o.Code != 2 {
+		t.Errorf("a missing plan ended with %d", o.Code)
 	}
 	if diff := cmp.Diff(map[string]int{"pilothouse version": 1, "pilothouse refine": 1}, c.Paths()); diff != "" {
 		t.Errorf("spans (-want +got):\n%s", diff)
@@ -124,10 +124,10 @@ func TestFaultJ115SpansAreSentAfterASignal(t *testing.T) {
 	s.exports(c)
 	j := s.refine("--reviewers", "3")
 	s.started(3)
-	s.eventually("all lanes run a tool", func() bool { return strings.Count(j.stderr.String(), "tool: read") >= 3 })
-	j.signal(syscall.SIGTERM)
-	if o := j.wait(); o.code != 143 {
-		t.Errorf("ended with %d, want 143", o.code)
+	s.eventually("all lanes run a tool", func() bool { return strings.Count(j.Stderr.String(), "tool: read") >= 3 })
+	j.Signal(syscall.SIGTERM)
+	if o := j.wait(); o.Code != 143 {
+		t.Errorf("ended with %d, want 143", o.Code)
 	}
 	s.cancelled(3)
 	count := map[string]int{}
@@ -172,12 +172,12 @@ func TestFaultJ115ACollectorThatDoesNotWorkChangesNothingForTheUser(t *testing.T
 			s.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", strconv.FormatInt(timeout.Milliseconds(), 10))
 			quiet := s.refine("--progress", "none").wait()
 			quiet.complete(report)
-			if quiet.stderr != "" {
-				t.Errorf("the user reads:\n%s", quiet.stderr)
+			if quiet.Stderr != "" {
+				t.Errorf("the user reads:\n%s", quiet.Stderr)
 			}
 			verbose := s.command("version", "-v").start().wait()
-			if n := strings.Count(verbose.stderr, "export"); verbose.code != 0 || n == 0 || n > 3 {
-				t.Errorf("ended with %d; the log tells %d times of the export:\n%s", verbose.code, n, verbose.stderr)
+			if n := strings.Count(verbose.Stderr, "export"); verbose.Code != 0 || n == 0 || n > 3 {
+				t.Errorf("ended with %d; the log tells %d times of the export:\n%s", verbose.Code, n, verbose.Stderr)
 			}
 		})
 	}
@@ -189,8 +189,8 @@ func TestFaultJ115ACollectorThatNeverAnswersDelaysTheEndNoMoreThanItsTimeout(t *
 	s := newScene(t, t.TempDir())
 	took := func() time.Duration {
 		began := time.Now()
-		if o := s.command("version").start().wait(); o.code != 0 {
-			t.Errorf("ended with %d:\n%s", o.code, o.stderr)
+		if o := s.command("version").start().wait(); o.Code != 0 {
+			t.Errorf("ended with %d:\n%s", o.Code, o.Stderr)
 		}
 		return time.Since(began)
 	}
@@ -214,9 +214,9 @@ func TestFaultJ115NothingIsExportedUnlessItIsAskedFor(t *testing.T) {
 	for _, variable := range []string{"OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"} {
 		name, value, _ := strings.Cut(variable, "=")
 		j := s.command("version", "-v")
-		j.cmd.Env = append(slices.Clone(s.env), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.Endpoint, name+"="+value)
-		if o := j.start().wait(); o.code != 0 || !strings.Contains(o.stderr, name) {
-			t.Errorf("with %s ended with %d, the log does not name it:\n%s", variable, o.code, o.stderr)
+		j.Cmd.Env = append(slices.Clone(s.Env), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.Endpoint, name+"="+value)
+		if o := j.start().wait(); o.Code != 0 || !strings.Contains(o.Stderr, name) {
+			t.Errorf("with %s ended with %d, the log does not name it:\n%s", variable, o.Code, o.Stderr)
 		}
 	}
 	s.command("version").start().wait()
@@ -232,7 +232,7 @@ func (j *job) metricsURL() string {
 	j.s.t.Helper()
 	var url string
 	j.s.eventually("metrics are served", func() bool {
-		if m := servedAt.FindStringSubmatch(j.stderr.String()); m != nil {
+		if m := servedAt.FindStringSubmatch(j.Stderr.String()); m != nil {
 			url = m[1]
 		}
 		return url != ""
@@ -299,7 +299,7 @@ func TestFaultJ116NoLabelTellsWhichRunPlanOrModelItWas(t *testing.T) {
 				t.Errorf("label %s is of no closed set: %s", label[1], line)
 			}
 		}
-		for _, open := range []string{runs[0].Dir.ID, s.dir, "plain", "general", "bake"} {
+		for _, open := range []string{runs[0].Dir.ID, s.Dir, "plain", "general", "bake"} {
 			if strings.Contains(line, open) {
 				t.Errorf("%q is in %s", open, line)
 			}
@@ -308,7 +308,7 @@ func TestFaultJ116NoLabelTellsWhichRunPlanOrModelItWas(t *testing.T) {
 	if ours < 100 {
 		t.Errorf("only %d series of ours:\n%s", ours, text)
 	}
-	j.signal(os.Interrupt)
+	j.Signal(os.Interrupt)
 	j.wait()
 }
 
@@ -332,14 +332,14 @@ func TestFaultJ117APortThatIsInUseIsToldBeforeAnythingIsStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := stubScene(t, prints(t, lanestest.Answer(report)...)...)
-			for _, j := range []*job{s.refining("--metrics-addr", tt.address), s.command("demo", "--dir", filepath.Join(s.dir, "demo"), "--metrics-addr", tt.address)} {
+			for _, j := range []*job{s.refining("--metrics-addr", tt.address), s.command("demo", "--dir", filepath.Join(s.Dir, "demo"), "--metrics-addr", tt.address)} {
 				o := j.start().wait()
-				if o.code != 2 || o.stdout != "" || strings.Count(o.stderr, "\n") != 1 || !strings.Contains(o.stderr, tt.words) {
-					t.Errorf("ended with %d and\n%s%s", o.code, o.stdout, o.stderr)
+				if o.Code != 2 || o.Stdout != "" || strings.Count(o.Stderr, "\n") != 1 || !strings.Contains(o.Stderr, tt.words) {
+					t.Errorf("ended with %d and\n%s%s", o.Code, o.Stdout, o.Stderr)
 				}
 			}
 			for _, made := range []string{".git/pi_plans", "demo"} {
-				if _, err := os.Stat(filepath.Join(s.dir, made)); !os.IsNotExist(err) {
+				if _, err := os.Stat(filepath.Join(s.Dir, made)); !os.IsNotExist(err) {
 					t.Errorf("%s was made (%v)", made, err)
 				}
 			}
@@ -368,9 +368,9 @@ func TestFaultJ117MetricsAreOfThisMachineUnlessAnAddressIsWrittenOut(t *testing.
 				t.Errorf("metrics are at %s", url)
 			}
 			s.started(1)
-			j.signal(os.Interrupt)
-			if o := j.wait(); strings.Contains(o.stderr, "other machines can read the metrics") != tt.open {
-				t.Errorf("the log does not tell who can read the metrics, or tells wrongly:\n%s", o.stderr)
+			j.Signal(os.Interrupt)
+			if o := j.wait(); strings.Contains(o.Stderr, "other machines can read the metrics") != tt.open {
+				t.Errorf("the log does not tell who can read the metrics, or tells wrongly:\n%s", o.Stderr)
 			}
 		})
 	}
@@ -394,15 +394,15 @@ func TestFaultJ117AScrapeInALoopSurvivesTheEnd(t *testing.T) {
 				return
 			}
 			if last == "" { // the first is there before the signal
-				j.signal(syscall.SIGTERM)
+				j.Signal(syscall.SIGTERM)
 			}
 			last, format = text, f
 		}
 	}()
 	o := j.wait()
 	<-scraped
-	if o.code != 143 {
-		t.Errorf("ended with %d, want 143:\n%s", o.code, o.stderr)
+	if o.Code != 143 {
+		t.Errorf("ended with %d, want 143:\n%s", o.Code, o.Stderr)
 	}
 	if strings.Contains(failure.Error(), "500") {
 		t.Errorf("a scrape failed: %v", failure)

@@ -13,7 +13,7 @@ import (
 func (j *job) peakMemory() int64 {
 	var peak int64
 	for {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", j.cmd.Process.Pid))
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", j.Cmd.Process.Pid))
 		_, line, found := strings.Cut(string(status), "VmHWM:")
 		if err != nil || !found { // a zombie has no memory
 			return peak

@@ -1,16 +1,13 @@
 package faults_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -49,24 +46,20 @@ const report = "## Findings\n\nNo findings.\n\n## Checked\n\n- the order of the 
 
 const planText = "# Bake more bread\n\n## Items\n- I-001 Bake forty loaves a day in the one oven.\n\n## Verification\n- VC-001 Forty loaves are on the shelf at noon.\n"
 
-// scene is a repository with a plan in which pilothouse works with some pi. All
-// processes that come of it have the marker in their environment or arguments.
+// scene is a place with a plan in which pilothouse works with some pi.
 type scene struct {
-	t         *testing.T
-	dir, plan string
-	env       []string
-	marker    string
-	model     *scriptedmodel.Server // nil with a stub
+	*piharness.Place
+	t     *testing.T
+	plan  string
+	model *scriptedmodel.Server // nil with a stub
 }
 
 func newScene(t *testing.T, agentDir string) *scene {
 	t.Helper()
-	s := &scene{t: t, dir: piharness.Repo(t), marker: proctest.Marker()}
-	s.plan = filepath.Join(s.dir, "PLAN.md")
-	writeFile(t, s.plan, planText)
-	s.env = append(piharness.Env(t, agentDir), "PILOTHOUSE_E2E="+s.marker)
+	s := &scene{Place: piharness.NewPlace(t, agentDir), t: t}
+	s.plan = s.Write("PLAN.md", planText)
 	t.Cleanup(func() {
-		for _, pid := range piharness.Survivors(s.marker) {
+		for _, pid := range s.Survivors() {
 			t.Errorf("process %d outlived the test", pid)
 			_ = syscall.Kill(pid, syscall.SIGKILL) // its marker proves that it is ours
 		}
@@ -86,7 +79,7 @@ func stubScene(t *testing.T, args ...string) *scene {
 func (s *scene) stub(args ...string) { s.program(proctest.Build(s.t), args...) }
 
 func (s *scene) program(path string, args ...string) {
-	words := append(piharness.Command{path, "--marker", s.marker}, args...)
+	words := append(piharness.Command{path, "--marker", s.Marker}, args...)
 	s.setenv("PILOTHOUSE_PI", words.String())
 }
 
@@ -94,7 +87,7 @@ func (s *scene) program(path string, args ...string) {
 func (s *scene) script(text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "pi.sh")
-	writeFile(s.t, path, "#!/bin/sh\n"+text)
+	piharness.WriteFile(s.t, path, "#!/bin/sh\n"+text)
 	if err := os.Chmod(path, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
@@ -136,15 +129,15 @@ func generations(t *testing.T, test func(t *testing.T, pi piharness.Command)) {
 }
 
 func (s *scene) setenv(name, value string) {
-	s.env = slices.DeleteFunc(s.env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
-	s.env = append(s.env, name+"="+value)
+	s.Env = slices.DeleteFunc(s.Env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	s.Env = append(s.Env, name+"="+value)
 }
 
 // file writes a file outside of the repository and returns its path.
 func (s *scene) file(name, text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), name)
-	writeFile(s.t, path, text)
+	piharness.WriteFile(s.t, path, text)
 	return path
 }
 
@@ -152,62 +145,20 @@ func (s *scene) file(name, text string) string {
 func prints(t *testing.T, lines ...string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lines")
-	writeFile(t, path, strings.Join(lines, "\n")+"\n")
+	piharness.WriteFile(t, path, strings.Join(lines, "\n")+"\n")
 	return []string{"--lines", path}
-}
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// lockedBuffer can be read while a program writes to it.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // job is a pilothouse at work.
 type job struct {
-	s              *scene
-	cmd            *exec.Cmd
-	stdout, stderr lockedBuffer
-	hung           *time.Timer
+	*piharness.Program
+	s *scene
 }
 
-// command is a pilothouse that is not started yet.
+// command is a pilothouse that has not begun.
 func (s *scene) command(args ...string) *job {
 	s.t.Helper()
-	j := &job{s: s, cmd: exec.Command(piharness.Binary(s.t), args...)}
-	j.cmd.Dir, j.cmd.Env = s.dir, s.env
-	j.cmd.Stdout, j.cmd.Stderr = &j.stdout, &j.stderr
-	return j
+	return &job{s.Prepare(args...), s}
 }
 
 // refining is a refine of the scene's plan that is not started yet.
@@ -223,52 +174,27 @@ func (s *scene) refine(args ...string) *job {
 
 func (j *job) start() *job {
 	j.s.t.Helper()
-	if err := j.cmd.Start(); err != nil {
-		j.s.t.Fatal(err)
-	}
-	j.watchdog()
+	j.Begin()
 	return j
-}
-
-func (j *job) watchdog() {
-	j.hung = time.AfterFunc(patience, func() { _ = j.cmd.Process.Signal(syscall.SIGQUIT) })
-}
-
-func (j *job) signal(sig os.Signal) {
-	j.s.t.Helper()
-	if err := j.cmd.Process.Signal(sig); err != nil {
-		j.s.t.Fatal(err)
-	}
 }
 
 // outcome is what a program left behind.
 type outcome struct {
-	t              *testing.T
-	code           int
-	stdout, stderr string
+	piharness.Ended
+	t *testing.T
 }
 
-// wait waits for the end of the program, which must not have found a defect of its own.
 func (j *job) wait() outcome {
 	j.s.t.Helper()
-	_ = j.cmd.Wait() // the exit status is asserted by the caller
-	j.hung.Stop()
-	o := outcome{j.s.t, j.cmd.ProcessState.ExitCode(), j.stdout.String(), j.stderr.String()}
-	for _, defect := range []string{"DATA RACE", "panic:", "goroutine "} {
-		if strings.Contains(o.stderr, defect) {
-			j.s.t.Errorf("%v reported a defect:\n%s", j.cmd.Args[1:], o.stderr)
-			break
-		}
-	}
-	return o
+	return outcome{j.Wait(), j.s.t}
 }
 
 // round is the object that a round prints with --json.
 func (o outcome) round() supervisor.RoundResult {
 	o.t.Helper()
 	var r supervisor.RoundResult
-	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
-		o.t.Fatalf("stdout is not the object of a round: %v\n%s\nstderr:\n%s", err, o.stdout, o.stderr)
+	if err := json.Unmarshal([]byte(o.Stdout), &r); err != nil {
+		o.t.Fatalf("stdout is not the object of a round: %v\n%s\nstderr:\n%s", err, o.Stdout, o.Stderr)
 	}
 	return r
 }
@@ -281,7 +207,7 @@ func (o outcome) lane(id string) supervisor.LaneResult {
 			return lane
 		}
 	}
-	o.t.Fatalf("there is no lane %s in %s", id, o.stdout)
+	o.t.Fatalf("there is no lane %s in %s", id, o.Stdout)
 	return supervisor.LaneResult{}
 }
 
@@ -289,9 +215,9 @@ func (o outcome) lane(id string) supervisor.LaneResult {
 func (o outcome) complete(text string) supervisor.LaneResult {
 	o.t.Helper()
 	lane := o.lane("general")
-	if lane.Status != lanes.Complete || lane.Output != text || lane.Error != nil || o.code != 0 {
+	if lane.Status != lanes.Complete || lane.Output != text || lane.Error != nil || o.Code != 0 {
 		o.t.Errorf("ended with %d, the lane is %s with %.200q (%+v), want complete with %.200q; stderr:\n%s",
-			o.code, lane.Status, lane.Output, lane.Error, text, o.stderr)
+			o.Code, lane.Status, lane.Output, lane.Error, text, o.Stderr)
 	}
 	return lane
 }
@@ -302,8 +228,8 @@ func (o outcome) failed(class pijson.Class, words ...string) supervisor.LaneResu
 	o.t.Helper()
 	lane := o.lane("general")
 	checkFailed(o.t, lane, class, words...)
-	if o.code != 1 {
-		o.t.Errorf("ended with %d, want 1", o.code)
+	if o.Code != 1 {
+		o.t.Errorf("ended with %d, want 1", o.Code)
 	}
 	return lane
 }
@@ -341,12 +267,12 @@ func (s *scene) eventually(what string, ok func() bool) {
 // them, such as git, does not have the marker in its arguments.
 func (s *scene) started(n int) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("%d processes", n), func() bool { return len(proctest.Survivors(s.marker)) >= n })
+	s.eventually(fmt.Sprintf("%d processes", n), func() bool { return len(proctest.Survivors(s.Marker)) >= n })
 }
 
 func (s *scene) noSurvivors() {
 	s.t.Helper()
-	if left := piharness.Survivors(s.marker); len(left) > 0 {
+	if left := s.Survivors(); len(left) > 0 {
 		s.t.Errorf("processes survived: %v", left)
 	}
 }
@@ -354,7 +280,7 @@ func (s *scene) noSurvivors() {
 // runs are the runs on disk, newest last.
 func (s *scene) runs() []store.RunSummary {
 	s.t.Helper()
-	root, err := store.Find(s.t.Context(), s.dir)
+	root, err := store.Find(s.t.Context(), s.Dir)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,7 +1,8 @@
 // Package piharness gives end-to-end tests what they stand on: the pinned Pi of
 // both generations, a clean environment, a small repository, the program under
-// test, and a look at which processes are left. A Scene has all of it with a
-// scripted model, and opens Pi sessions that are driven over the RPC protocol.
+// test, and a look at which processes are left. A Place is a repository with all
+// of it; a Scene has the real Pi and a scripted model, too, and opens Pi sessions
+// that are driven over the RPC protocol.
 //
 // Whatever is missing fails the test with the way out; nothing is skipped, since
 // a skipped end-to-end test looks like a passed one.

@@ -2,7 +2,6 @@ package piharness
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,7 +19,7 @@ type Session struct {
 	t       testing.TB
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	stderr  bytes.Buffer // of the process; read when it has ended
+	stderr  Buffer // of the process
 	reading sync.WaitGroup
 	ended   bool
 	next    int // id of the next command
@@ -117,7 +116,7 @@ func (p *Session) Send(command map[string]any) string {
 		p.t.Fatal(err)
 	}
 	if _, err := p.stdin.Write(append(line, '\n')); err != nil {
-		p.t.Fatalf("write to pi: %v\n%s", err, p.tail())
+		p.t.Fatalf("write to pi: %v; stderr:\n%s\nevents:\n%s", err, p.stderr.String(), p.tail())
 	}
 	return fmt.Sprint(command["id"])
 }
@@ -126,7 +125,7 @@ func (p *Session) Send(command map[string]any) string {
 func (p *Session) Ask(command map[string]any) Value {
 	p.t.Helper()
 	id := p.Send(command)
-	response, _ := p.search(0, func(e Value) bool { return e.At("type").Text() == "response" && e.At("id").Text() == id })
+	response := p.Find(func(e Value) bool { return e.At("type").Text() == "response" && e.At("id").Text() == id })
 	if !response.At("success").Truth() {
 		p.t.Fatalf("pi refuses %v: %s", command, response)
 	}
@@ -161,6 +160,13 @@ func (p *Session) Await(kind string, conditions ...func(Value) bool) Value {
 	return event
 }
 
+// Find returns an event wherever it is, and waits for it.
+func (p *Session) Find(match func(Value) bool) Value {
+	p.t.Helper()
+	event, _ := p.search(0, match)
+	return event
+}
+
 func (p *Session) search(from int, match func(Value) bool) (Value, int) {
 	p.t.Helper()
 	deadline := time.After(Patience)
@@ -185,7 +191,7 @@ func (p *Session) search(from int, match func(Value) bool) (Value, int) {
 			why = "pi has ended"
 		case <-deadline:
 		}
-		p.t.Fatalf("an event does not come: %s; events:\n%s", why, p.tail())
+		p.t.Fatalf("an event does not come: %s; stderr:\n%s\nevents:\n%s", why, p.stderr.String(), p.tail())
 	}
 }
 

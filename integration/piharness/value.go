@@ -2,6 +2,8 @@ package piharness
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -47,6 +49,12 @@ func (v Value) List() []Value {
 	return values
 }
 
+// Keys are those of an object, sorted.
+func (v Value) Keys() []string {
+	within, _ := v.any.(map[string]any)
+	return slices.Sorted(maps.Keys(within))
+}
+
 // Each is the text at a path of each element, joined by spaces.
 func (v Value) Each(path string) string {
 	var texts []string
@@ -55,6 +63,9 @@ func (v Value) Each(path string) string {
 	}
 	return strings.Join(texts, " ")
 }
+
+// Empty tells whether nothing is there, or null.
+func (v Value) Empty() bool { return v.any == nil }
 
 // Text is a string, "" for anything else.
 func (v Value) Text() string {

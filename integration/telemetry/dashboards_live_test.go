@@ -160,8 +160,8 @@ func TestARealPrometheusAnswersWhatDashboardsAndRulesAskOfRealPiLanes(t *testing
 	client := o.refine()
 	o.running(3)
 	o.gate.open()
-	if code := client.wait(); code != 0 {
-		t.Fatalf("the round ended with %d:\n%s", code, client.output.String())
+	if code := client.Wait().Code; code != 0 {
+		t.Fatalf("the round ended with %d:\n%s", code, client.Stderr.String())
 	}
 	eventually(t, "the end of the round is seen", func() bool {
 		return o.seen.by("result", `sum by (result) (pilothouse_rounds_total)`)["complete"] == 1
@@ -207,8 +207,8 @@ func TestARealPrometheusAnswersWhatDashboardsAndRulesAskOfRealPiLanes(t *testing
 	}
 	o.linted()
 	o.daemon.terminate()
-	if code := o.daemon.wait(); code != 0 {
-		t.Errorf("the daemon ended with %d:\n%s", code, o.daemon.output.String())
+	if code := o.daemon.Wait().Code; code != 0 {
+		t.Errorf("the daemon ended with %d:\n%s", code, o.daemon.Stderr.String())
 	}
 	traces := map[string]bool{}
 	for _, span := range o.traces.Spans() {
@@ -255,13 +255,13 @@ func TestAScrapeInALoopSurvivesTheEndOfADaemonWithRealPiLanes(t *testing.T) {
 		}
 	})
 	o.daemon.terminate()
-	code := o.daemon.wait()
+	code := o.daemon.Wait().Code
 	scraping.Wait()
-	if out := o.daemon.output.String(); code != 0 || strings.Contains(out, "panic:") || strings.Contains(out, "DATA RACE") {
+	if out := o.daemon.Stderr.String(); code != 0 || strings.Contains(out, "panic:") || strings.Contains(out, "DATA RACE") {
 		t.Errorf("the daemon ended with %d:\n%s", code, out)
 	}
-	if client.wait() != 1 || !strings.Contains(client.output.String(), "--resume-round") {
-		t.Errorf("the client ended with\n%s", client.output.String())
+	if client.Wait().Code != 1 || !strings.Contains(client.Stderr.String(), "--resume-round") {
+		t.Errorf("the client ended with\n%s", client.Stderr.String())
 	}
 	if len(broken) > 0 {
 		t.Errorf("%d scrapes broke off, the first is\n%s", len(broken), broken[0])

@@ -1,7 +1,6 @@
 package telemetry_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,15 +8,15 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"pilothouse/integration/piharness"
 )
 
 // patience ends what hangs; no assertion depends on it.
@@ -36,74 +35,37 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// process is a program at work that the test ends.
+// process is a program at work that the test ends. Both of its streams are in Stderr.
 type process struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	output lockedBuffer // both streams
-	hung   *time.Timer
-	ended  bool
+	*piharness.Program
+	t *testing.T
 }
 
 func start(t *testing.T, dir string, env []string, command ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(command[0], command[1:]...)}
-	p.cmd.Dir, p.cmd.Env = dir, env
-	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p.hung = time.AfterFunc(patience, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
+	p := &process{piharness.Prepare(t, dir, env, command...), t}
+	p.Cmd.Stdout = p.Cmd.Stderr
+	p.Begin()
 	t.Cleanup(func() {
-		if !p.ended {
-			_ = p.cmd.Process.Signal(syscall.SIGTERM)
-			p.wait()
+		if !p.HasEnded() {
+			p.terminate()
+			p.Wait()
 		}
 	})
 	return p
 }
 
-// wait returns the exit status of the program.
-func (p *process) wait() int {
-	_ = p.cmd.Wait() // the exit status is asserted by the caller
-	p.hung.Stop()
-	p.ended = true
-	return p.cmd.ProcessState.ExitCode()
-}
-
-func (p *process) terminate() {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
-}
+func (p *process) terminate() { p.Signal(syscall.SIGTERM) }
 
 // says waits for what a pattern's first group finds in the output.
 func (p *process) says(pattern string) string {
 	p.t.Helper()
 	var found []string
 	eventually(p.t, pattern+" is said", func() bool {
-		found = regexp.MustCompile(pattern).FindStringSubmatch(p.output.String())
+		found = regexp.MustCompile(pattern).FindStringSubmatch(p.Stderr.String())
 		return found != nil
 	})
 	return found[1]
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // The formats of metrics: what Prometheus asks for, and what promtool reads.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"pilothouse/integration/piharness"
 )
 
 // browser is a headless Chromium that is driven through pipes: it reads commands from
@@ -66,7 +68,7 @@ func (s *scene) browse(address string) *browser {
 	b := &browser{t: s.t, write: write, answers: make(chan answer, 100)}
 	var reading sync.WaitGroup
 	reading.Go(func() { b.listen(read) })
-	hung := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	hung := time.AfterFunc(piharness.Patience, func() { _ = cmd.Process.Kill() })
 	s.t.Cleanup(func() {
 		b.session = ""
 		b.call("Browser.close", nil)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pilothouse/integration/piharness"
 	"pilothouse/supervisor/api"
 )
 
@@ -26,10 +27,10 @@ func (s *scene) page() *page {
 	s.t.Helper()
 	p := &page{scene: s, job: s.start("watch", "--web")}
 	await(s.t, "an address", func() (string, bool) {
-		text := p.stdout.String()
-		return text + p.stderr.String(), strings.HasSuffix(text, "\n")
+		text := p.Stdout.String()
+		return text + p.Stderr.String(), strings.HasSuffix(text, "\n")
 	})
-	address, err := url.Parse(strings.TrimSpace(p.stdout.String()))
+	address, err := url.Parse(strings.TrimSpace(p.Stdout.String()))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -55,14 +56,14 @@ func (r reply) text(t *testing.T) string {
 
 // ask makes a request; path is below the secret, or absolute. Change may alter it.
 func (p *page) ask(method, path, body string, change ...func(*http.Request)) reply {
-	p.scene.t.Helper()
+	p.t.Helper()
 	target := p.address.ResolveReference(&url.URL{Path: path})
 	if at := strings.IndexByte(path, '?'); at >= 0 {
 		target = p.address.ResolveReference(&url.URL{Path: path[:at], RawQuery: path[at+1:]})
 	}
-	request, err := http.NewRequestWithContext(p.scene.t.Context(), method, target.String(), strings.NewReader(body))
+	request, err := http.NewRequestWithContext(p.t.Context(), method, target.String(), strings.NewReader(body))
 	if err != nil {
-		p.scene.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	for _, f := range change {
 		f(request)
@@ -70,9 +71,9 @@ func (p *page) ask(method, path, body string, change ...func(*http.Request)) rep
 	transport := &http.Transport{DisableKeepAlives: true}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		p.scene.t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	p.scene.t.Cleanup(func() { _ = response.Body.Close() })
+	p.t.Cleanup(func() { _ = response.Body.Close() })
 	return reply{response.StatusCode, response.Header, response.Body}
 }
 
@@ -98,12 +99,12 @@ type views struct {
 }
 
 func (p *page) views() *views {
-	p.scene.t.Helper()
+	p.t.Helper()
 	r := p.ask("GET", "events", "")
 	if media := r.header.Get("Content-Type"); r.status != http.StatusOK || media != "text/event-stream" {
-		p.scene.t.Fatalf("status %d with %s", r.status, media)
+		p.t.Fatalf("status %d with %s", r.status, media)
 	}
-	return &views{p.scene.t, bufio.NewReader(r.body)}
+	return &views{p.t, bufio.NewReader(r.body)}
 }
 
 func (v *views) next() (seen, error) {
@@ -137,8 +138,8 @@ func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
 	s := newScene(t)
 	s.serve()
 	p := s.page()
-	if !regexp.MustCompile(`^http://127\.0\.0\.1:[0-9]+/[a-z0-9]{26}/\n$`).MatchString(p.stdout.String()) {
-		t.Errorf("the address is %q", p.stdout.String())
+	if !regexp.MustCompile(`^http://127\.0\.0\.1:[0-9]+/[a-z0-9]{26}/\n$`).MatchString(p.Stdout.String()) {
+		t.Errorf("the address is %q", p.Stdout.String())
 	}
 	for path, media := range map[string]string{
 		"": "text/html; charset=utf-8", "watch.css": "text/css; charset=utf-8", "watch.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
@@ -309,13 +310,13 @@ func TestThePageOutlivesTheDaemonAndItsReaders(t *testing.T) {
 	})
 	s.serve()
 	told.until("the next daemon", func(v seen) bool { return v.Daemon.Connected && v.Totals.Failed == 3 })
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), piharness.Patience)
 	defer stop()
-	if err := api.Stop(ctx, s.socket()); err != nil { // no page keeps a daemon from ending
+	if err := api.Stop(ctx, s.Socket()); err != nil { // no page keeps a daemon from ending
 		t.Fatal(err)
 	}
 	told.until("its orderly end", func(v seen) bool { return !v.Daemon.Connected })
 	if status := p.end(syscall.SIGTERM); status != 0 {
-		t.Errorf("the page ended with %d:\n%s", status, p.stderr.String())
+		t.Errorf("the page ended with %d:\n%s", status, p.Stderr.String())
 	}
 }

@@ -5,14 +5,10 @@ package watch_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,9 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience ends what hangs; no assertion depends on it.
-const patience = 2 * time.Minute
 
 // pi is a program in the place of pi. It says something that a terminal and a browser
 // must not obey, uses a tool, goes on when the file "more" is there, and answers as a
@@ -52,71 +45,37 @@ say '{"type":"agent_end","messages":[],"willRetry":false}'
 say '{"type":"agent_settled","aborted":false}'
 `
 
-// scene is a workspace, and the place of a daemon beside it. All processes that come of
-// it have the marker in their environment.
+// scene is a place with a plan, whose Pi is a script.
 type scene struct {
-	t      *testing.T
-	dir    string
-	env    []string
-	marker string
-	home   string
-	gates  string
+	*piharness.Place
+	t     *testing.T
+	gates string
 }
-
-var scenes atomic.Int64
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{
-		t: t, dir: piharness.Repo(t), marker: fmt.Sprintf("pilothouse-watch-%d-%d-", os.Getpid(), scenes.Add(1)),
-		env: piharness.Env(t, filepath.Join(t.TempDir(), "agent")),
-	}
-	for _, entry := range s.env {
-		if home, found := strings.CutPrefix(entry, "HOME="); found {
-			s.home = home
-		}
-	}
-	s.gates = filepath.Join(s.home, "gates")
-	for _, dir := range []string{s.gates, filepath.Join(s.home, "run")} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	program := filepath.Join(s.home, "pi")
-	s.write(program, pi)
-	if err := os.Chmod(program, 0o700); err != nil {
+	s := &scene{Place: piharness.NewPlace(t, filepath.Join(t.TempDir(), "agent")), t: t}
+	t.Cleanup(s.NoSurvivors)
+	s.gates = filepath.Join(s.Home, "gates")
+	if err := os.Mkdir(s.gates, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.write(filepath.Join(s.dir, "plan.md"), "# Bake more bread\n\n## Items\n- I-001 Bake forty loaves a day in the one oven.\n")
-	s.env = append(s.env, "PILOTHOUSE_PI="+program, "XDG_RUNTIME_DIR="+filepath.Join(s.home, "run"), "GATES="+s.gates, "PILOTHOUSE_E2E="+s.marker)
-	t.Cleanup(func() {
-		await(t, "the end of all processes", func() (string, bool) {
-			left := piharness.Survivors(s.marker)
-			return fmt.Sprint(left), len(left) == 0
-		})
-	})
+	s.Env = append(s.Env, "GATES="+s.gates)
+	s.Script(pi)
+	s.Write("plan.md", "# Bake more bread\n\n## Items\n- I-001 Bake forty loaves a day in the one oven.\n")
 	return s
-}
-
-func (s *scene) write(path, text string) {
-	s.t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // open lets the children go on past a gate.
 func (s *scene) open(gate string) {
 	s.t.Helper()
-	s.write(filepath.Join(s.gates, gate), "")
+	s.Write(filepath.Join(s.gates, gate), "")
 }
-
-func (s *scene) socket() string { return filepath.Join(s.home, "run", "pilothouse", "api.sock") }
 
 // await looks until something is so. What was seen is told when it never is.
 func await(t *testing.T, what string, look func() (seen string, ok bool)) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(piharness.Patience)
 	for {
 		seen, ok := look()
 		if ok {
@@ -130,48 +89,26 @@ func await(t *testing.T, what string, look func() (seen string, ok bool)) {
 	}
 }
 
-// job is a program at work.
-type job struct {
-	t              *testing.T
-	cmd            *exec.Cmd
-	stdout, stderr lockedBuffer
-	hung           *time.Timer
-}
-
 func (s *scene) start(args ...string) *job {
 	s.t.Helper()
-	j := &job{t: s.t, cmd: exec.Command(piharness.Binary(s.t), args...)}
-	j.cmd.Dir, j.cmd.Env = s.dir, s.env
-	j.cmd.Stdout, j.cmd.Stderr = &j.stdout, &j.stderr
-	if err := j.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	j.hung = time.AfterFunc(patience, func() { _ = j.cmd.Process.Signal(syscall.SIGQUIT) })
+	j := &job{s.Prepare(args...)}
+	j.Begin()
 	s.t.Cleanup(func() {
-		if j.cmd.ProcessState == nil {
+		if !j.HasEnded() {
 			j.end(syscall.SIGTERM)
 		}
 	})
 	return j
 }
 
-// wait waits for the end of the program and returns its exit status. It must not have
-// reported a defect of its own.
-func (j *job) wait() int {
-	j.t.Helper()
-	_ = j.cmd.Wait() // the exit status is asserted by the caller
-	j.hung.Stop()
-	if text := j.stderr.String(); strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic:") || strings.Contains(text, "goroutine ") {
-		j.t.Errorf("%v reported a defect:\n%s", j.cmd.Args[1:], text)
-	}
-	return j.cmd.ProcessState.ExitCode()
-}
+// job is a program at work.
+type job struct{ *piharness.Program }
+
+// wait waits for the end of the program and returns its exit status.
+func (j *job) wait() int { return j.Wait().Code }
 
 func (j *job) end(sig syscall.Signal) int {
-	j.t.Helper()
-	if err := j.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		j.t.Fatal(err)
-	}
+	j.Signal(sig)
 	return j.wait()
 }
 
@@ -180,8 +117,8 @@ func (s *scene) serve() *job {
 	s.t.Helper()
 	j := s.start("serve")
 	await(s.t, "a daemon that answers", func() (string, bool) {
-		health, err := api.Ask(s.t.Context(), s.socket())
-		return j.stderr.String(), err == nil && health.PID == j.cmd.Process.Pid
+		health, err := api.Ask(s.t.Context(), s.Socket())
+		return j.Stderr.String(), err == nil && health.PID == j.Cmd.Process.Pid
 	})
 	return j
 }
@@ -202,14 +139,14 @@ func (s *scene) refine() *job {
 				atWork++
 			}
 		}
-		return fmt.Sprintf("%+v\n%s", listed, j.stderr.String()), atWork == 3
+		return fmt.Sprintf("%+v\n%s", listed, j.Stderr.String()), atWork == 3
 	})
 	return j
 }
 
 func (s *scene) client() *api.Client {
 	s.t.Helper()
-	client, err := api.Connect(s.t.Context(), s.socket())
+	client, err := api.Connect(s.t.Context(), s.Socket())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -220,32 +157,14 @@ func (s *scene) client() *api.Client {
 // must runs another program, which has to end well, and returns what it printed.
 func (s *scene) must(name string, args ...string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), piharness.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env, cmd.Dir = s.env, s.dir
+	cmd.Env, cmd.Dir = s.Env, s.Dir
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
 		s.t.Fatalf("%v: %v\n%s", cmd.Args, err, problems.String())
 	}
 	return out.String()
-}
-
-// lockedBuffer is written by one goroutine and read by others.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -26,7 +26,7 @@ func (s *scene) terminal(width, height int) *terminal {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		s.t.Skip("tmux is not installed, and it is the terminal of these tests")
 	}
-	term := &terminal{s, filepath.Join(s.home, "tmux")}
+	term := &terminal{s, filepath.Join(s.Home, "tmux")}
 	term.tmux("new-session", "-d", "-s", "t", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), "env PS1='$ ' sh")
 	s.t.Cleanup(func() { term.tmux("kill-server") })
 	term.shows("$")
@@ -122,7 +122,7 @@ func TestATerminalShowsLanesAndFollowsATranscript(t *testing.T) {
 			s.open("done")
 			term.shows("0 running", "3 done", "3/3 ended", "complete", "$2.25")
 			if status := round.wait(); status != 0 {
-				t.Errorf("the round ended with %d:\n%s", status, round.stderr.String())
+				t.Errorf("the round ended with %d:\n%s", status, round.Stderr.String())
 			}
 			term.keys("q")
 			term.shows("$ ")
@@ -148,8 +148,8 @@ func TestATerminalCancelsALaneAndThenTheRound(t *testing.T) {
 	term.shows("0 running", "3/3 ended")
 	round.wait()
 	var result supervisor.RoundResult
-	if err := json.Unmarshal([]byte(round.stdout.String()), &result); err != nil || len(result.Lanes) != 3 {
-		t.Fatalf("the round printed %q (%v)", round.stdout.String(), err)
+	if err := json.Unmarshal([]byte(round.Stdout.String()), &result); err != nil || len(result.Lanes) != 3 {
+		t.Fatalf("the round printed %q (%v)", round.Stdout.String(), err)
 	}
 	for _, lane := range result.Lanes {
 		if lane.Status != "cancelled" || lane.Error == nil || !strings.Contains(lane.Error.Message, "cancelled in pilothouse watch") {
@@ -200,7 +200,7 @@ func TestTheTerminalIsLeftAsItWas(t *testing.T) {
 			term.run("echo status $?; stty -g >after; echo looked")
 			term.shows("\nstatus 0\nlooked\n")
 			read := func(name string) string {
-				data, err := os.ReadFile(filepath.Join(s.dir, name))
+				data, err := os.ReadFile(filepath.Join(s.Dir, name))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -269,7 +269,7 @@ func TestWatchSaysWhatItNeeds(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{"watch", "--web"}, 1, "no pilothouse daemon is running on " + s.socket() + "; start one with `pilothouse serve --detach`"},
+		{[]string{"watch", "--web"}, 1, "no pilothouse daemon is running on " + s.Socket() + "; start one with `pilothouse serve --detach`"},
 		{[]string{"watch", "--json"}, 1, "start one with `pilothouse serve --detach`"},
 		{[]string{"watch"}, 2, "watch needs a terminal to draw on; use `pilothouse watch --web`"},
 		{[]string{"watch", "--local", "--web"}, 2, "leave out --local"},
@@ -277,8 +277,8 @@ func TestWatchSaysWhatItNeeds(t *testing.T) {
 		{[]string{"watch", "--web", "--json"}, 2, "exclude each other"},
 	} {
 		j := s.start(c.args...)
-		if status := j.wait(); status != c.status || !strings.Contains(j.stderr.String(), c.says) || j.stdout.String() != "" {
-			t.Errorf("%v ended with %d and said %q and %q", c.args, status, j.stderr.String(), j.stdout.String())
+		if status := j.wait(); status != c.status || !strings.Contains(j.Stderr.String(), c.says) || j.Stdout.String() != "" {
+			t.Errorf("%v ended with %d and said %q and %q", c.args, status, j.Stderr.String(), j.Stdout.String())
 		}
 	}
 	s.serve()
@@ -287,8 +287,8 @@ func TestWatchSaysWhatItNeeds(t *testing.T) {
 		{"example.org:0", "could be reached from elsewhere"}, {":0", "could be reached from elsewhere"}, {"8080", "is no address"},
 	} {
 		j := s.start("watch", "--web", "--addr", c[0])
-		if status := j.wait(); status != 2 || !strings.Contains(j.stderr.String(), c[1]) || !strings.Contains(j.stderr.String(), "127.0.0.1:0") {
-			t.Errorf("--addr %s ended with %d and said %q", c[0], status, j.stderr.String())
+		if status := j.wait(); status != 2 || !strings.Contains(j.Stderr.String(), c[1]) || !strings.Contains(j.Stderr.String(), "127.0.0.1:0") {
+			t.Errorf("--addr %s ended with %d and said %q", c[0], status, j.Stderr.String())
 		}
 	}
 	term := s.terminal(80, 24)
@@ -311,10 +311,10 @@ func TestWatchPrintsTheStateAsJSON(t *testing.T) {
 		}
 	}
 	if status := j.wait(); status != 0 {
-		t.Fatalf("ended with %d: %s", status, j.stderr.String())
+		t.Fatalf("ended with %d: %s", status, j.Stderr.String())
 	}
-	if err := json.Unmarshal([]byte(j.stdout.String()), &v); err != nil {
-		t.Fatalf("printed %q: %v", j.stdout.String(), err)
+	if err := json.Unmarshal([]byte(j.Stdout.String()), &v); err != nil {
+		t.Fatalf("printed %q: %v", j.Stdout.String(), err)
 	}
 	if v.Totals.Running != 3 || v.Runs[0].Rounds[0].Lanes[0].LaneID != "correctness" || v.Runs[0].Rounds[0].Lanes[0].Phase != "tool: read" {
 		t.Errorf("printed %+v", v)
