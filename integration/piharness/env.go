@@ -12,7 +12,8 @@ import (
 // free of whatever the developer's own session sets: agentDir as Pi's folder, no
 // network use besides the model, a PATH that starts with the pinned rg and Node,
 // and a HOME and a TMPDIR that go away with the test. Their paths are short, so
-// that a unix socket fits below them.
+// that a unix socket fits below them. Only what Node has compiled of Pi is kept, as
+// it is for a user, since a third of a start goes into that.
 func Env(t testing.TB, agentDir string) []string {
 	t.Helper()
 	base := shortTempDir(t)
@@ -30,6 +31,7 @@ func Env(t testing.TB, agentDir string) []string {
 		"PATH=" + searchPath(t),
 		"HOME=" + home,
 		"TMPDIR=" + tmp,
+		"NODE_COMPILE_CACHE=" + filepath.Join(modules(t), ".compile-cache"),
 		"LANG=C.UTF-8",
 	}, gitEnv()...)
 }
