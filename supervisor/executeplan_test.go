@@ -193,6 +193,22 @@ func TestAPlanThatBelongsToNoRunStartsOne(t *testing.T) {
 	}
 }
 
+func TestAPlanOfOneCheckThatItsUserKeepsElsewhereIsTold(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	p := b.pi("s1")
+	path := filepath.Join(b.session.Workdir, "PLAN.md")
+	overwrite(t, path, "# A plan\n\n## Verifier Checklist\n- [ ] `VC-001` it builds\n")
+	reply, err := p.converse(supervisor.KindTool, "execute_plan", object{"planPath": "PLAN.md"}, p.inTurn(confirm(true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := spelled(t, reply); !strings.Contains(string(told), ", 1 check. ") {
+		t.Errorf("the start is told as %s", told)
+	}
+	says(t, notices(p.command("plans", "", p.nobody)), "Plan: "+path+", 0 items, 0 of 1 checks passed")
+}
+
 func TestTheCommandApprovesAndSendsTheAgentOnItsWay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -57,9 +57,13 @@ func (s *System) runLines(session Session, m meantRun) []string {
 	return append(lines, "Auto-complete: "+onOff(s.autoCompletes(session, &m.dir)))
 }
 
-// planLine names the latest plan and how many of its items and checks are done.
+// planLine names the latest plan and how many of its items and checks are done. A plan
+// that its user keeps elsewhere the checkpoint knows.
 func planLine(session Session, m meantRun, cp store.Checkpoint) string {
 	path, _, err := store.LatestPlan(absolute(session.Workdir, m.run.ArtifactDir))
+	if errors.Is(err, store.ErrNoPlan) && cp.Plan != nil {
+		path, err = cp.Plan.Path, nil
+	}
 	if errors.Is(err, store.ErrNoPlan) {
 		return "Plan: not written yet, goes to " + m.run.ArtifactDir
 	}

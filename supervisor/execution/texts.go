@@ -35,8 +35,12 @@ func TerminationInstructions() string {
 
 // Started tells that an execution has begun.
 func (s *State) Started(planPath string) string {
-	return fmt.Sprintf("**pi-plans: executing** `%s`, %d checks. Progress is shown in the status line; a check counts with its marker, such as `[DONE:%s]`.",
-		planPath, len(s.plan.Checks), s.plan.Checks[0].ID)
+	checks := "1 check"
+	if n := len(s.plan.Checks); n != 1 {
+		checks = fmt.Sprintf("%d checks", n)
+	}
+	return fmt.Sprintf("**pi-plans: executing** `%s`, %s. Progress is shown in the status line; a check counts with its marker, such as `[DONE:%s]`.",
+		planPath, checks, s.plan.Checks[0].ID)
 }
 
 // Completed sums up an execution whose checks have all passed.
