@@ -33,6 +33,7 @@ func (s *System) leaveRun(
 		return Reply{}, err
 	}
 	if r != nil {
+		r.wait.Pause(word + " by the user")
 		actions = append(actions, r.snapshot(cp), entry(executionClearedEntry, map[string]string{"reason": word}))
 	}
 	return Reply{Actions: append(actions, tell(r, cp)...)}, nil

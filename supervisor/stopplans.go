@@ -41,7 +41,6 @@ func (s *System) stopAtWork(ctx context.Context, session Session, m meantRun) (R
 			if r == nil {
 				return []Action{notice(LevelInfo, "Run "+m.run.RunID+" is stopped.")}
 			}
-			r.wait.Pause("stopped by the user")
 			return []Action{
 				sendMessage(Message{CustomType: "pi-plans-exec-stop", Display: true, Content: fmt.Sprintf(
 					"**pi-plans: stopped** `%s`; %d of %d checks have passed. Write access outside planning artifacts is over. /plans-execute takes the execution up again.",

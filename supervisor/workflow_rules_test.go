@@ -109,6 +109,9 @@ func TestWhatEndsAnExecutionLeavesItsLastSnapshotInTheSession(t *testing.T) {
 		if len(snapshots) != 1 || !strings.Contains(snapshots[0], `it builds","done":true`) {
 			t.Errorf("/%s: snapshots %v", command, snapshots)
 		}
+		if paused := `"paused":"` + reason + ` by the user"`; reason != "update-plan" && !strings.Contains(snapshots[0], paused) {
+			t.Errorf("/%s: the agent is woken up after %v", command, snapshots)
+		}
 		if len(cleared) != 1 || cleared[0] != `{"reason":"`+reason+`"}` {
 			t.Errorf("/%s: cleared %v", command, cleared)
 		}
