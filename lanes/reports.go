@@ -26,8 +26,11 @@ type reports struct {
 // come.
 func (r *reports) note(now pijson.Progress, warning string, report func()) {
 	within := streamInterval
-	if now != r.told || warning != r.warning {
+	switch {
+	case now != r.told || warning != r.warning:
 		within = changeInterval
+	case r.due != nil: // which is most of a stream
+		return
 	}
 	switch at := time.Now().Add(within); {
 	case r.due == nil:

@@ -3,7 +3,6 @@ package extension_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"pilothouse/integration/piharness"
@@ -77,11 +76,7 @@ func TestAKilledSessionGetsItsResultWhenItIsOpenedAgain(t *testing.T) {
 				p.Notice("still at work")
 				finish()
 			}
-			arrived := p.Await("message_end", func(e piharness.Value) bool { return e.At("message.customType").Text() == "pilothouse-result" })
-			if n := strings.Count(arrived.At("message.content").String(), "No findings."); n != 3 {
-				t.Errorf("%d of 3 answers arrived: %s", n, arrived)
-			}
-			s.Eventually("the result is acknowledged", func() bool { return len(s.Ask("/v1/calls").At("calls").List()) == 0 })
+			p.receives(s)
 			p.Prompt("What did they say?", scriptedmodel.Step{Text: "nothing", LogMessages: true})
 			p.Settled()
 			contains(t, s.Heard(), "was under way when this session was interrupted")
@@ -145,11 +140,7 @@ func TestASessionInPlanModeIsHeldWhileThereIsNoDaemon(t *testing.T) {
 	if p.writes(s) {
 		t.Error("plan mode was forgotten with the daemon")
 	}
-	p.Prompt("/plan off")
-	p.planMode(false)
-	if !p.writes(s) {
-		t.Error("plan mode cannot be left after the daemon was replaced")
-	}
+	p.leavesPlanMode(s)
 	p.Close()
 }
 

@@ -1,6 +1,7 @@
 package extension_test
 
 import (
+	"strings"
 	"testing"
 
 	"pilothouse/integration/piharness"
@@ -38,4 +39,25 @@ func (s *scene) reviewing(args ...string) (p *session, finish func()) {
 	p.Await("tool_execution_update")
 	s.responding(3)
 	return p, finish
+}
+
+// receives waits for the result of a review that came later than its call, whole, and
+// until the daemon need not keep it any more.
+func (p *session) receives(s *scene) {
+	p.t.Helper()
+	arrived := p.Await("message_end", func(e piharness.Value) bool { return e.At("message.customType").Text() == "pilothouse-result" })
+	if n := strings.Count(arrived.At("message.content").String(), "No findings."); n != 3 {
+		p.t.Errorf("%d of 3 answers arrived: %s", n, arrived)
+	}
+	s.Eventually("the result is acknowledged", func() bool { return len(s.Ask("/v1/calls").At("calls").List()) == 0 })
+}
+
+// leavesPlanMode leaves plan mode, after which the model may write.
+func (p *session) leavesPlanMode(s *scene) {
+	p.t.Helper()
+	p.Prompt("/plan off")
+	p.planMode(false)
+	if !p.writes(s) {
+		p.t.Error("nothing can be written after plan mode")
+	}
 }

@@ -149,11 +149,16 @@ func (p *terminal) becomes(what string, as func(screen string) bool) string {
 	}
 }
 
-// reviewed asks for a review by three reviewers, and returns when the overlay shows it.
-func (p *terminal) reviewed() {
-	p.t.Helper()
+// terminalReviewing is a terminal whose overlay shows a review by three reviewers, until
+// the returned function lets them finish.
+func (s *scene) terminalReviewing() (p *terminal, finish func()) {
+	s.t.Helper()
+	s.confirm("reviewer")
+	finish = s.gated()
+	p = s.terminal()
 	p.asks("Review it.", refine(map[string]any{"reviewers": 3}), says("The session goes on."))
 	p.shows(overlayTitle, "▸ correctness")
+	return p, finish
 }
 
 // overlayTitle is how the overlay of a review begins.
@@ -162,10 +167,7 @@ const overlayTitle = "╭─ Reviewer (sim/plain) ─"
 func TestClosingTheOverlayLeavesTheLanesAtWork(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.confirm("reviewer")
-	finish := s.gated()
-	p := s.terminal()
-	p.reviewed()
+	p, finish := s.terminalReviewing()
 	p.shows("I look at the oven.") // what a lane says, while it says it
 	p.keys("Tab")
 	p.shows("▸ ordering")
@@ -186,10 +188,7 @@ func TestClosingTheOverlayLeavesTheLanesAtWork(t *testing.T) {
 func TestTheWidgetGoesWithItsRound(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.confirm("reviewer")
-	finish := s.gated()
-	p := s.terminal()
-	p.reviewed()
+	p, finish := s.terminalReviewing()
 	p.keys("Escape")
 	p.shows("Reviewer (sim/plain) · 0/3 done · 3 running · 0:", "alt+l shows the lanes")
 	finish()
@@ -202,10 +201,7 @@ func TestTheWidgetGoesWithItsRound(t *testing.T) {
 func TestALaneIsCancelledFromTheOverlayAlone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.confirm("reviewer")
-	finish := s.gated()
-	p := s.terminal()
-	p.reviewed()
+	p, finish := s.terminalReviewing()
 	s.responding(3)
 	p.keys("x")
 	p.shows("Cancel correctness?")
@@ -219,10 +215,7 @@ func TestALaneIsCancelledFromTheOverlayAlone(t *testing.T) {
 func TestEscapeAfterTheOverlayAbortsTheRound(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.confirm("reviewer")
-	s.gated()
-	p := s.terminal()
-	p.reviewed()
+	p, _ := s.terminalReviewing()
 	s.responding(3)
 	p.keys("Escape")
 	p.hides(overlayTitle)
