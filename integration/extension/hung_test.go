@@ -32,7 +32,24 @@ func (s *scene) hang() (pid int, goOn func()) {
 		_ = syscall.Kill(pid, syscall.SIGCONT) // it may have been ended
 	}
 	s.t.Cleanup(goOn)
+	s.Eventually("each thread of the daemon has stopped", func() bool { return stopped(pid) })
 	return pid, goOn
+}
+
+// stopped tells whether no thread of a process runs any more, some time after the signal:
+// until then one may answer. Where there is no /proc nobody can tell.
+func stopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is well-formed
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		if _, state, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // judged has the model write a file until the daemon, and not the extension for it, says
