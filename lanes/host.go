@@ -49,6 +49,8 @@ type PiHost struct {
 	Scratch string
 	// Places are those of the run that the host works for.
 	Places
+	// Turns bound how many children are being started at once.
+	Turns *Turns
 	// Pace keeps starts apart after a fight for pi's lock files.
 	Pace *Pace
 	// Extension is the file of the one extension that sessions have, "" for none. Lanes
@@ -84,6 +86,7 @@ func (h *PiHost) start(ctx context.Context, spec Spec, environ []string, tracepa
 	if err := h.Pace.wait(ctx); err != nil {
 		return nil, err
 	}
+	defer h.Turns.Take(ctx, Beginning)()
 	prompt, err := h.writePrompt(spec.SystemPrompt)
 	if err != nil {
 		return nil, err

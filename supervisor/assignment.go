@@ -107,7 +107,7 @@ func (s *services) host(session Session, root store.Root) (*lanes.PiHost, error)
 		return nil, err
 	}
 	return &lanes.PiHost{
-		Spawner: spawner, Command: command, Environ: session.Environ, Scratch: scratch, Pace: &s.pace, Metrics: s.metrics.ofLanes(),
+		Spawner: spawner, Command: command, Environ: session.Environ, Scratch: scratch, Turns: s.turns, Pace: &s.pace, Metrics: s.metrics.ofLanes(),
 		Places: s.places.of(runKey{root.Dir, adHocRun + "/" + session.ID}),
 	}, nil
 }

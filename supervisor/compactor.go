@@ -219,7 +219,7 @@ func compactionReply(result compaction.Result) (Reply, error) {
 
 // bePatient has a flight given up that Pi does not report of, as somebody waits for it.
 func (c *compactor) bePatient(ctx actor.Context, f *compactionFlight) {
-	c.work.do(ctx, func(work context.Context) any {
+	c.work.await(ctx, func(work context.Context) any {
 		timer := time.NewTimer(c.patience)
 		defer timer.Stop()
 		select {

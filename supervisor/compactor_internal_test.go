@@ -29,7 +29,7 @@ type desk struct {
 func newDesk(t *testing.T, patience time.Duration) *desk {
 	t.Helper()
 	d := &desk{t: t, system: actor.NewActorSystem(), answers: make(chan compactionAnswer, 16)}
-	work := newBackground()
+	work := newBackground(nil)
 	child := make(chan *actor.PID, 1)
 	run, err := d.system.Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {

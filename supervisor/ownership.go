@@ -159,7 +159,7 @@ func (o *ownership) watch(ctx actor.Context, lease *store.Lease) {
 	o.endWatch()
 	watching, end := context.WithCancel(o.work.ctx)
 	o.unwatch = end
-	o.work.do(ctx, func(context.Context) any {
+	o.work.await(ctx, func(context.Context) any {
 		if err := untilLost(watching, lease, o.check); err != nil {
 			return lost{lease, err}
 		}

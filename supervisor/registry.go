@@ -17,6 +17,7 @@ type (
 	startCall struct {
 		caller  *actor.PID
 		prepare prepare
+		round   bool // the call begins one
 	}
 	// cancelCall ends a call early; it still gets its reply.
 	cancelCall struct {
@@ -146,7 +147,11 @@ func (g *registry) start(ctx actor.Context, m startCall) {
 		return
 	}
 	g.calls[m.caller.Id] = &inFlight{caller: m.caller}
-	g.work.do(ctx, func(work context.Context) any {
+	do := g.work.do
+	if m.round {
+		do = g.work.begin
+	}
+	do(ctx, func(work context.Context) any {
 		to, err := m.prepare(work)
 		return prepared{m.caller, to, err}
 	})

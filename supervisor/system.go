@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -84,6 +85,7 @@ const defaultSpares = 2 * lanes.BatchSize
 // services are what the actors of the tree share. All are safe for concurrent
 // use and none changes after start.
 type services struct {
+	turns    *lanes.Turns // of all work on files and processes
 	work     *background
 	children *children
 	logger   *slog.Logger
@@ -118,6 +120,8 @@ func New(o Options) (*System, error) {
 	if o.MaxChildren <= 0 {
 		o.MaxChildren = capacity()
 	}
+	// Half of the processors work, so that one is left for who asks.
+	turns := lanes.NewTurns(max(1, runtime.GOMAXPROCS(0)/2))
 	places := newScheduler(o.MaxChildren, o.Spares)
 	metrics, err := newMetrics(o.Metrics, places)
 	if err != nil {
@@ -132,7 +136,7 @@ func New(o Options) (*System, error) {
 		tracing: newTracing(o.Logger, metrics, o.receivers...),
 		tracer:  o.Tracer.Tracer("pilothouse"), conversations: newConversations(), planModes: planModes,
 		services: &services{
-			work: newBackground(), children: &children{dir: o.ChildrenDir, noCgroup: o.NoCgroup, logger: o.Logger, metrics: metrics}, logger: o.Logger,
+			turns: turns, work: newBackground(turns), children: &children{dir: o.ChildrenDir, noCgroup: o.NoCgroup, logger: o.Logger, metrics: metrics}, logger: o.Logger,
 			now: o.Now, clock: &roundClock{now: o.Now}, places: places,
 			check: o.ownerCheck, metrics: metrics, snapshot: o.CompactionSnapshot,
 		},
@@ -165,6 +169,10 @@ func New(o Options) (*System, error) {
 	return s, nil
 }
 
+// Turns are those of all work on files and processes, for what writes files beside the
+// tree.
+func (s *System) Turns() *lanes.Turns { return s.turns }
+
 // Close cancels what runs, waits until every round is recorded, every child is
 // gone and every owner file is released, and frees the rest. When ctx ends
 // first, children are killed; what was not recorded by then is resumable.
@@ -188,11 +196,11 @@ func (s *System) Close(ctx context.Context) error {
 	return err
 }
 
-// ask makes one call to the tree and waits for its reply. When ctx ends the
-// call is cancelled, which the run does in an orderly way; ask still waits for
-// the reply, so a cancelled round returns what became of each lane.
+// ask makes one call to the tree and waits for its reply. A call that is watched is a
+// round. When ctx ends the call is cancelled, which the run does in an orderly way; ask
+// still waits for the reply, so a cancelled round returns what became of each lane.
 func (s *System) ask(ctx context.Context, watch Watch, begin func(caller *actor.PID) prepare) (any, error) {
-	call := func(caller *actor.PID) any { return startCall{caller, begin(caller)} }
+	call := func(caller *actor.PID) any { return startCall{caller, begin(caller), watch != nil} }
 	value, err := s.send(ctx, watch, call)
 	if s.freed(ctx, err) {
 		return s.send(ctx, watch, call)

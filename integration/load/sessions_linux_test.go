@@ -152,12 +152,12 @@ func ask(socket, workdir string, n, number int) error {
 	defer client.Close()
 	self := supervisor.Session{ID: fmt.Sprintf("hooks-%d", n), Workdir: workdir}
 	event := json.RawMessage(`{"toolName":"bash","toolCallId":"1","input":{"command":"git status"}}`)
-	next := time.NewTimer(time.Duration(n) * pauseOfSession / time.Duration(number)) // they do not ask in step
+	time.Sleep(time.Duration(n) * pauseOfSession / time.Duration(number)) // they do not ask in step
+	next := time.NewTicker(pauseOfSession)                                // nor after they have all waited
 	defer next.Stop()
 	for calls := 1; ; calls++ {
 		select {
 		case <-next.C:
-			next.Reset(pauseOfSession)
 		case <-ctx.Done():
 			reading.Wait()
 			return nil

@@ -82,7 +82,7 @@ func NewServer(o Options) (*Server, error) {
 	if o.BodyTimeout == 0 {
 		o.BodyTimeout = bodyTimeout
 	}
-	kept, err := openSpool(o.Spool)
+	kept, err := openSpool(o.Spool, o.System.Turns())
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"pilothouse/lanes"
 	"pilothouse/store"
 )
 
@@ -30,9 +32,12 @@ const recordSchema = 1
 
 // spool keeps the records of calls, each in a file of its own, so that neither a
 // result nor the fact that a call was made is lost with the daemon.
-type spool struct{ dir string }
+type spool struct {
+	dir   string
+	turns *lanes.Turns // of writes
+}
 
-func openSpool(dir string) (spool, error) {
+func openSpool(dir string, turns *lanes.Turns) (spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return spool{}, fmt.Errorf("make the directory for the results of calls: %w", err)
 	}
@@ -40,7 +45,7 @@ func openSpool(dir string) (spool, error) {
 	if err != nil {
 		return spool{}, fmt.Errorf("results of calls cannot be kept: %w", err)
 	}
-	return spool{dir}, errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return spool{dir, turns}, errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 func (s spool) path(id string) string { return filepath.Join(s.dir, id+".json") }
@@ -57,6 +62,7 @@ func (s spool) write(r record, write func(string, []byte) error) error {
 	if err != nil {
 		return fmt.Errorf("record call %s: %w", r.Call.ID, err)
 	}
+	defer s.turns.Take(context.Background(), lanes.UnderWay)()
 	if err := write(s.path(r.Call.ID), data); err != nil {
 		return fmt.Errorf("record call %s: %w", r.Call.ID, err)
 	}

@@ -1,0 +1,99 @@
+package lanes
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// turnPatience is after how long a piece of work is taken to wait for something, a
+// program, a disk that is slow or hangs: that needs no processor, so its turn goes on.
+const turnPatience = 50 * time.Millisecond
+
+// Turns bound how much work on files and processes goes on at once. A system call keeps
+// a processor that the program cannot take away, so a hundred rounds that are set up at
+// the same moment would have everybody who asks something meanwhile wait behind them
+// all. Work under way goes before work that begins something, else in the order of
+// asking. A nil *Turns bounds nothing.
+type Turns struct {
+	mu      sync.Mutex
+	free    int
+	waiting [2][]chan struct{} // by urgency
+}
+
+// Urgency is who gets the next turn.
+type Urgency int
+
+// UnderWay is what somebody waits for who has begun, Beginning what adds to the load.
+const (
+	UnderWay Urgency = iota
+	Beginning
+)
+
+// NewTurns lets so many pieces of work go on at once.
+func NewTurns(atOnce int) *Turns { return &Turns{free: atOnce} }
+
+// Take waits for a turn. The work that has it calls end when it is done; the turn ends
+// by itself when that takes long. When ctx ends first the work goes on without one,
+// which is the end of it soon.
+func (t *Turns) Take(ctx context.Context, urgency Urgency) (end func()) {
+	if t == nil {
+		return func() {}
+	}
+	mine := t.queue(urgency)
+	select {
+	case <-mine:
+	case <-ctx.Done():
+		if t.leave(urgency, mine) {
+			return func() {}
+		}
+	}
+	var once sync.Once
+	pass := func() { once.Do(t.pass) }
+	overdue := time.AfterFunc(turnPatience, pass)
+	return func() {
+		overdue.Stop()
+		pass()
+	}
+}
+
+// queue returns what is closed when the turn has come.
+func (t *Turns) queue(urgency Urgency) chan struct{} {
+	mine := make(chan struct{})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.free > 0 {
+		t.free--
+		close(mine)
+	} else {
+		t.waiting[urgency] = append(t.waiting[urgency], mine)
+	}
+	return mine
+}
+
+// leave gives up waiting; it is false when the turn has come meanwhile.
+func (t *Turns) leave(urgency Urgency, mine chan struct{}) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := slices.Index(t.waiting[urgency], mine)
+	if at < 0 {
+		return false
+	}
+	t.waiting[urgency] = slices.Delete(t.waiting[urgency], at, at+1)
+	return true
+}
+
+// pass gives a turn to the next who waits.
+func (t *Turns) pass() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for urgency, waiting := range t.waiting {
+		if len(waiting) > 0 {
+			t.waiting[urgency] = waiting[1:]
+			close(waiting[0])
+			return
+		}
+	}
+	t.free++
+}
