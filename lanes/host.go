@@ -106,7 +106,7 @@ func (h *PiHost) start(ctx context.Context, spec Spec, environ []string, tracepa
 		return nil, err
 	}
 	h.Metrics.childStarted()
-	return &piChild{Child: child, prompt: prompt, metrics: h.Metrics}, nil
+	return &piChild{Child: child, prompt: prompt, turns: h.Turns, metrics: h.Metrics}, nil
 }
 
 // setEnv returns a copy of environ in which name has this value only: of two
@@ -159,6 +159,7 @@ func (h *PiHost) writePrompt(text string) (string, error) {
 type piChild struct {
 	*proc.Child
 	prompt  string
+	turns   *Turns
 	metrics *Metrics
 	ended   sync.Once
 }
@@ -166,7 +167,9 @@ type piChild struct {
 func (c *piChild) Wait() proc.Exit {
 	exit := c.Child.Wait()
 	c.ended.Do(func() {
+		end := c.turns.Take(context.Background(), UnderWay)
 		_ = os.RemoveAll(filepath.Dir(c.prompt))
+		end()
 		c.metrics.childEnded(exit)
 	})
 	return exit

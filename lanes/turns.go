@@ -15,10 +15,12 @@ const turnPatience = 50 * time.Millisecond
 // a processor that the program cannot take away, so a hundred rounds that are set up at
 // the same moment would have everybody who asks something meanwhile wait behind them
 // all. Work under way goes before work that begins something, else in the order of
-// asking. A nil *Turns bounds nothing.
+// asking; and while more of it waits, work that begins something gets half of the time.
+// A nil *Turns bounds nothing.
 type Turns struct {
 	mu      sync.Mutex
 	free    int
+	resting int                // of the free ones, those that are not for beginning anything
 	waiting [2][]chan struct{} // by urgency
 }
 
@@ -49,8 +51,9 @@ func (t *Turns) Take(ctx context.Context, urgency Urgency) (end func()) {
 			return func() {}
 		}
 	}
+	began := time.Now()
 	var once sync.Once
-	pass := func() { once.Do(t.pass) }
+	pass := func() { once.Do(func() { t.pass(urgency, time.Since(began)) }) }
 	overdue := time.AfterFunc(turnPatience, pass)
 	return func() {
 		overdue.Stop()
@@ -63,12 +66,8 @@ func (t *Turns) queue(urgency Urgency) chan struct{} {
 	mine := make(chan struct{})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.free > 0 {
-		t.free--
-		close(mine)
-	} else {
-		t.waiting[urgency] = append(t.waiting[urgency], mine)
-	}
+	t.waiting[urgency] = append(t.waiting[urgency], mine)
+	t.grant()
 	return mine
 }
 
@@ -84,16 +83,32 @@ func (t *Turns) leave(urgency Urgency, mine chan struct{}) bool {
 	return true
 }
 
-// pass gives a turn to the next who waits.
-func (t *Turns) pass() {
+// pass ends a turn that took so long.
+func (t *Turns) pass(urgency Urgency, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for urgency, waiting := range t.waiting {
-		if len(waiting) > 0 {
-			t.waiting[urgency] = waiting[1:]
-			close(waiting[0])
-			return
+	t.free++
+	if urgency == Beginning && len(t.waiting[Beginning]) > 0 {
+		t.resting++
+		time.AfterFunc(took, t.rested)
+	}
+	t.grant()
+}
+
+func (t *Turns) rested() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.resting--
+	t.grant()
+}
+
+// grant gives free turns to those who wait.
+func (t *Turns) grant() {
+	for urgency, kept := range []int{UnderWay: 0, Beginning: t.resting} {
+		for len(t.waiting[urgency]) > 0 && t.free > kept {
+			close(t.waiting[urgency][0])
+			t.waiting[urgency] = t.waiting[urgency][1:]
+			t.free--
 		}
 	}
-	t.free++
 }

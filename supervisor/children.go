@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 
+	"pilothouse/lanes"
 	"pilothouse/lanes/proc"
 )
 
@@ -16,6 +17,7 @@ import (
 type children struct {
 	dir      string // notes for the sweep, "" keeps none
 	noCgroup bool
+	turns    *lanes.Turns
 	logger   *slog.Logger
 	metrics  *metrics
 	sweep    sync.WaitGroup
@@ -38,7 +40,10 @@ func (c *children) start() (*proc.Spawner, error) {
 			c.dir = ""
 		}
 	}
-	spawner, err := proc.NewSpawner(proc.Options{StateDir: c.dir, NoCgroup: c.noCgroup, Logger: c.logger})
+	spawner, err := proc.NewSpawner(proc.Options{
+		StateDir: c.dir, NoCgroup: c.noCgroup, Logger: c.logger,
+		Turn: func() func() { return c.turns.Take(context.Background(), lanes.UnderWay) },
+	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to start children: %w", err)
 	}

@@ -136,8 +136,9 @@ func New(o Options) (*System, error) {
 		tracing: newTracing(o.Logger, metrics, o.receivers...),
 		tracer:  o.Tracer.Tracer("pilothouse"), conversations: newConversations(), planModes: planModes,
 		services: &services{
-			turns: turns, work: newBackground(turns), children: &children{dir: o.ChildrenDir, noCgroup: o.NoCgroup, logger: o.Logger, metrics: metrics}, logger: o.Logger,
-			now: o.Now, clock: &roundClock{now: o.Now}, places: places,
+			turns: turns, work: newBackground(turns), logger: o.Logger,
+			children: &children{dir: o.ChildrenDir, noCgroup: o.NoCgroup, turns: turns, logger: o.Logger, metrics: metrics},
+			now:      o.Now, clock: &roundClock{now: o.Now}, places: places,
 			check: o.ownerCheck, metrics: metrics, snapshot: o.CompactionSnapshot,
 		},
 	}

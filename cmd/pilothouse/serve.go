@@ -140,6 +140,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
+	defer stayResponsive()() // after what counts the processors
 	server, err := api.NewServer(api.Options{
 		System: system, Spool: callsDir(state, o.socket), Version: version, Logger: logger,
 	})

@@ -100,7 +100,7 @@ func (g *ground) await(what string, done func() bool) {
 		select {
 		case <-deadline:
 			g.t.Fatalf("waited in vain for %s", what)
-		case <-time.After(20 * time.Millisecond): // to look is work for the daemon
+		case <-time.After(50 * time.Millisecond): // to look is work for the daemon
 		}
 	}
 }

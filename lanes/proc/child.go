@@ -130,7 +130,9 @@ func (c *Child) endTree() (killed int, clean bool) {
 // leader that does not die is left to a goroutine of the Spawner.
 func (c *Child) finish(exited bool) {
 	c.exit.Started, c.exit.Ended, c.exit.Code = c.started, time.Now(), -1
+	end := c.spawner.turn()
 	swept, clean := c.endTree()
+	end()
 	c.exit.Swept, c.exit.Leaked = swept, !clean || !exited
 	if swept > 0 {
 		c.exit.Ladder = append(c.exit.Ladder, StepSweep)
@@ -171,6 +173,7 @@ func (c *Child) finish(exited bool) {
 
 // forget drops what leads the guard and Sweep to a tree that is gone.
 func (c *Child) forget() {
+	defer c.spawner.turn()()
 	c.own.remove()
 	c.spawner.records.remove(c.rec.Child)
 	c.spawner.guard.remove(c.rec.Child.Nonce)

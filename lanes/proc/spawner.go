@@ -17,6 +17,7 @@ type Spawner struct {
 	log     *slog.Logger
 	owner   Identity
 	records records
+	turn    func() (end func())
 	guard   *guardLink
 	starts  chan startRequest
 
@@ -59,6 +60,10 @@ func NewSpawner(options Options) (*Spawner, error) {
 			return nil, fmt.Errorf("make folder for records of child processes: %w", err)
 		}
 	}
+	turn := options.Turn
+	if turn == nil {
+		turn = func() func() { return func() {} }
+	}
 	owner, err := self()
 	if err != nil {
 		log.Warn("this process cannot tell its own identity, so a sweep after a crash will leave its children alone", "error", err)
@@ -67,6 +72,7 @@ func NewSpawner(options Options) (*Spawner, error) {
 		log:      log,
 		owner:    owner,
 		records:  records{dir: options.StateDir},
+		turn:     turn,
 		starts:   make(chan startRequest),
 		children: map[string]*Child{},
 		thread:   make(chan struct{}),

@@ -12,6 +12,10 @@ type Options struct {
 	// StateDir is the folder that holds one record for each live child, for
 	// Sweep. It is made when missing. Empty means that nothing is recorded.
 	StateDir string
+	// Turn is called before the tree of a child that has ended is swept, and before its
+	// group and record are removed, what it returns after that. It may wait, so that many
+	// children that end at the same moment leave the machine to others. Nil does not.
+	Turn func() (end func())
 	// Logger gets warnings about safety nets that could not be set up or that
 	// found something. Nil discards them.
 	Logger *slog.Logger
