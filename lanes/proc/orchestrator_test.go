@@ -97,7 +97,7 @@ type orchestrator struct {
 
 func newOrchestrator(t *testing.T, options proc.Options, as *syscall.Credential) *orchestrator {
 	t.Helper()
-	text, err := json.Marshal(options)
+	text, err := json.Marshal(map[string]any{"NoCgroup": options.NoCgroup, "StateDir": options.StateDir})
 	if err != nil {
 		t.Fatal(err)
 	}

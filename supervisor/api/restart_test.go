@@ -367,7 +367,12 @@ func TestASpoolThatCannotBeWrittenKeepsTheDaemonFromStarting(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
-	_, err := api.NewServer(api.Options{Spool: filepath.Join(file, "calls")})
+	system, err := supervisor.New(supervisor.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = system.Close(context.Background()) }()
+	_, err = api.NewServer(api.Options{System: system, Spool: filepath.Join(file, "calls")})
 	if err == nil || !strings.Contains(err.Error(), file) || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("started with %v", err)
 	}
