@@ -15,12 +15,12 @@ const turnPatience = 50 * time.Millisecond
 // a processor that the program cannot take away, so a hundred rounds that are set up at
 // the same moment would have everybody who asks something meanwhile wait behind them
 // all. Work under way goes before work that begins something, else in the order of
-// asking; and while more of it waits, work that begins something gets half of the time.
+// asking; and while more of it waits, work that begins something has its turn rest for as
+// long as it took.
 // A nil *Turns bounds nothing.
 type Turns struct {
 	mu      sync.Mutex
 	free    int
-	resting int                // of the free ones, those that are not for beginning anything
 	waiting [2][]chan struct{} // by urgency
 }
 
@@ -86,26 +86,27 @@ func (t *Turns) leave(urgency Urgency, mine chan struct{}) bool {
 // pass ends a turn that took so long.
 func (t *Turns) pass(urgency Urgency, took time.Duration) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.free++
-	if urgency == Beginning && len(t.waiting[Beginning]) > 0 {
-		t.resting++
-		time.AfterFunc(took, t.rested)
+	rests := urgency == Beginning && len(t.waiting[Beginning]) > 0
+	t.mu.Unlock()
+	if rests {
+		time.AfterFunc(took, t.put)
+		return
 	}
-	t.grant()
+	t.put()
 }
 
-func (t *Turns) rested() {
+// put gives a turn back.
+func (t *Turns) put() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.resting--
+	t.free++
 	t.grant()
 }
 
 // grant gives free turns to those who wait.
 func (t *Turns) grant() {
-	for urgency, kept := range []int{UnderWay: 0, Beginning: t.resting} {
-		for len(t.waiting[urgency]) > 0 && t.free > kept {
+	for urgency := range t.waiting {
+		for len(t.waiting[urgency]) > 0 && t.free > 0 {
 			close(t.waiting[urgency][0])
 			t.waiting[urgency] = t.waiting[urgency][1:]
 			t.free--

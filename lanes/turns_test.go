@@ -115,6 +115,31 @@ func TestWhoeverGivesUpWaitingTakesNoTurn(t *testing.T) {
 	})
 }
 
+// A burst of work that begins something leaves as much time to others as it takes.
+func TestTurnsRestWhileMoreIsToBegin(t *testing.T) {
+	t.Parallel()
+	for urgency, want := range map[lanes.Urgency]time.Duration{
+		lanes.UnderWay:  3 * 10 * time.Millisecond,
+		lanes.Beginning: (3 + 2) * 10 * time.Millisecond, // nobody waits behind the last
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			turns := lanes.NewTurns(1)
+			began := time.Now()
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					defer turns.Take(t.Context(), urgency)()
+					time.Sleep(10 * time.Millisecond)
+				})
+			}
+			all.Wait()
+			if took := time.Since(began); took != want {
+				t.Errorf("three pieces of urgency %d took %v, want %v", urgency, took, want)
+			}
+		})
+	}
+}
+
 func TestWithoutTurnsAllGoOnAtOnce(t *testing.T) {
 	t.Parallel()
 	var turns *lanes.Turns
