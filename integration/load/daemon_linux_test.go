@@ -130,11 +130,20 @@ func (g *ground) session(name string) supervisor.Session {
 	return supervisor.Session{ID: name, Workdir: workdir, Environ: g.env, Pi: filepath.Join(g.base, "pi")}
 }
 
-// release lets so many children answer.
+// pauseOfRelease is between two children that may answer: lanes do not all end at the
+// same instant.
+const pauseOfRelease = 10 * time.Millisecond
+
+// release lets so many children answer, one after the other.
 func (g *ground) release(children int) {
 	g.t.Helper()
-	if _, err := g.gate.WriteString(strings.Repeat("\n", children)); err != nil {
-		g.t.Fatal(err)
+	next := time.NewTicker(pauseOfRelease)
+	defer next.Stop()
+	for range children {
+		if _, err := g.gate.WriteString("\n"); err != nil {
+			g.t.Fatal(err)
+		}
+		<-next.C
 	}
 }
 

@@ -18,7 +18,9 @@ type call struct {
 	feed       *feed
 	cancel     context.CancelCauseFunc // does nothing for a call of an earlier life of the daemon
 
-	mu      sync.Mutex // only that of the feed is locked under it
+	claim sync.Mutex // held while a claim is made durable; mu is locked under it
+
+	mu      sync.Mutex // only that of the feed is locked under it, and nothing is written
 	record  record
 	lanes   []*liveLane // in the round's order
 	readers int         // streams that follow the call
@@ -138,24 +140,37 @@ func (c *call) finished(last Event, now time.Time) record {
 }
 
 // acknowledge claims the result for one asker. The claim is granted when save has made
-// it durable.
+// it durable; until then others see the call as it was.
 func (c *call) acknowledge(now time.Time, save func(record) error) (Call, error) {
+	c.claim.Lock()
+	defer c.claim.Unlock()
+	delivered, err := c.delivered(now)
+	if err != nil {
+		return Call{}, err
+	}
+	if err := save(delivered); err != nil {
+		return Call{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.record = delivered
+	c.feed.settle(c.lastEvent()) // the answers need no memory any more
+	return delivered.Call, nil
+}
+
+// delivered is the record of the call once its result is claimed.
+func (c *call) delivered(now time.Time) (record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch c.record.Call.State {
 	case StateRunning:
-		return Call{}, refusal(http.StatusConflict, "call %s is still at work: there is nothing to acknowledge yet", c.id)
+		return record{}, refusal(http.StatusConflict, "call %s is still at work: there is nothing to acknowledge yet", c.id)
 	case StateDelivered:
-		return Call{}, &DeliveredError{c.id, c.record.Call.Delivered}
+		return record{}, &DeliveredError{c.id, c.record.Call.Delivered}
 	}
 	delivered := c.record
 	delivered.Call.State, delivered.Call.Delivered, delivered.Last = StateDelivered, now, nil
-	if err := save(delivered); err != nil {
-		return Call{}, err
-	}
-	c.record = delivered
-	c.feed.settle(c.lastEvent()) // the answers need no memory any more
-	return delivered.Call, nil
+	return delivered, nil
 }
 
 func (c *call) laneEnded(result supervisor.LaneResult) {
