@@ -11,17 +11,21 @@ import (
 // program, a disk that is slow or hangs: that needs no processor, so its turn goes on.
 const turnPatience = 50 * time.Millisecond
 
+// mostAhead is how many pieces under way go before one that waits to begin, so that it
+// does not wait for ever on a machine that has too much to do.
+const mostAhead = 8
+
 // Turns bound how much work on files and processes goes on at once. A system call keeps
 // a processor that the program cannot take away, so a hundred rounds that are set up at
 // the same moment would have everybody who asks something meanwhile wait behind them
-// all. Work under way goes before work that begins something, else in the order of
-// asking; and while more of it waits, work that begins something has its turn rest for as
-// long as it took.
-// A nil *Turns bounds nothing.
+// all. Work under way goes before work that begins something, though not for ever, else
+// in the order of asking. While more of it waits, work that begins something has its turn
+// rest for as long as it took. A nil *Turns bounds nothing.
 type Turns struct {
 	mu      sync.Mutex
 	free    int
 	waiting [2][]chan struct{} // by urgency
+	ahead   int                // how many under way went before one that waits to begin
 }
 
 // Urgency is who gets the next turn.
@@ -105,11 +109,25 @@ func (t *Turns) put() {
 
 // grant gives free turns to those who wait.
 func (t *Turns) grant() {
-	for urgency := range t.waiting {
-		for len(t.waiting[urgency]) > 0 && t.free > 0 {
-			close(t.waiting[urgency][0])
-			t.waiting[urgency] = t.waiting[urgency][1:]
-			t.free--
+	for t.free > 0 {
+		urgency := t.next()
+		if len(t.waiting[urgency]) == 0 {
+			return
 		}
+		close(t.waiting[urgency][0])
+		t.waiting[urgency] = t.waiting[urgency][1:]
+		t.free--
 	}
+}
+
+// next is whose turn it is.
+func (t *Turns) next() Urgency {
+	if len(t.waiting[UnderWay]) == 0 || len(t.waiting[Beginning]) > 0 && t.ahead == mostAhead {
+		t.ahead = 0
+		return Beginning
+	}
+	if len(t.waiting[Beginning]) > 0 {
+		t.ahead++
+	}
+	return UnderWay
 }

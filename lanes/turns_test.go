@@ -42,6 +42,21 @@ func TestTurnsGoToWorkUnderWayFirst(t *testing.T) {
 	})
 }
 
+func TestABeginningIsNotPutOffForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := lanes.NewTurns(1)
+		end := turns.Take(t.Context(), lanes.UnderWay)
+		time.AfterFunc(time.Millisecond, end)
+		pieces := make([]lanes.Urgency, 30) // under way, but for the first two
+		pieces[0], pieces[1] = lanes.Beginning, lanes.Beginning
+		order := works(t.Context(), turns, pieces...)
+		if first, second := slices.Index(order, 0), slices.Index(order, 1); first != 8 || second != 17 {
+			t.Errorf("those that begin came as numbers %d and %d, want 8 and 17: %v", first, second, order)
+		}
+	})
+}
+
 func TestNoMoreTurnsAtOnceThanThereAre(t *testing.T) {
 	t.Parallel()
 	for _, atOnce := range []int{1, 2, 3} {
