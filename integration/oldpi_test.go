@@ -14,10 +14,10 @@ func TestTheOldGenerationOfPiReviewsAndCriticises(t *testing.T) {
 	t.Parallel()
 	w := newWorkspaceWith(t, piharness.OldPi(t), append(reviewers(), on("Task: criticize", say(criticism)))...)
 	path := w.Write("PLAN.md", plan)
-	r := w.must(0, "refine", path, "--reviewers", "3", "--model", "sim/plain", "--json").round(t)
+	r := w.must(0, "refine", path, "--reviewers", "3", "--model", "sim/plain", "--drain-timeout", unhurried, "--json").round(t)
 	for id, want := range map[string]string{"correctness": oneFinding, "ordering": nothingFound, "verification": oneFinding} {
 		lane := r.lane(t, id)
-		if lane.Status != "complete" || lane.Output != want || lane.Usage.Input == 0 || *lane.Exit.Code != 0 {
+		if lane.Status != "complete" || lane.Output != want || lane.Usage.Input == 0 || lane.Exit.Code == nil || *lane.Exit.Code != 0 {
 			t.Errorf("lane %+v", lane)
 		}
 	}

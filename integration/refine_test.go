@@ -27,7 +27,7 @@ func TestThreeReviewersAnswerWithTheirFindings(t *testing.T) {
 	w := newWorkspace(t, reviewers()...)
 	path := w.Write("PLAN_v2.md", plan)
 
-	e := w.must(0, "refine", path, "--reviewers", "3", "--model", "sim/plain", "--json")
+	e := w.must(0, "refine", path, "--reviewers", "3", "--model", "sim/plain", "--drain-timeout", unhurried, "--json")
 	r := e.round(t)
 
 	if r.Role != "reviewer" || r.Target != "plan" || r.Model == nil || *r.Model != "sim/plain" {

@@ -9,6 +9,10 @@ import (
 	"pilothouse/integration/scriptedmodel"
 )
 
+// unhurried is a drain time for lanes whose exit code is looked at: on a machine that
+// is busy with other tests pi may take long to exit.
+const unhurried = "5m"
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // workspace is what pilothouse needs to work: a repository, the pinned Pi and a model.

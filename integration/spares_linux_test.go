@@ -19,7 +19,7 @@ func analysing(t *testing.T, n int, first scriptedmodel.Step, prepare func(*work
 	if prepare != nil {
 		prepare(w)
 	}
-	args := []string{"analyze-refs", "--model", "sim/plain", "--json"}
+	args := []string{"analyze-refs", "--model", "sim/plain", "--drain-timeout", unhurried, "--json"}
 	for i := range n {
 		id := fmt.Sprintf("r%d", i+1)
 		args = append(args, "--ref", id+"="+w.reference(id))
